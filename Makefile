@@ -5,12 +5,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 CACHE := .cache
 
-# Each stamp carries the hash of the lock that it was made from: another lock means another stamp, so a changed lock installs again.
-lock_hash = $(shell cat $(1) | git hash-object --stdin)
-VENV_STAMP := $(VENV)/.installed-$(call lock_hash,requirements-dev.lock)
+# The stamp carries its lock's hash: a changed lock means another stamp, so the next make installs again.
+VENV_STAMP := $(VENV)/.installed-$(shell git hash-object requirements-dev.lock 2>/dev/null)
+WITH_OPENCODE = OFFLOAD_OPENCODE="$$(sh tests/opencode/install)" && export OFFLOAD_OPENCODE &&
+PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
+COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header
 
-.PHONY: setup
-setup: prerequisites $(VENV_STAMP)
+.PHONY: help
+help: ## show the targets
+	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' Makefile | expand -t 20
 
 .PHONY: prerequisites
 prerequisites:
@@ -18,11 +21,50 @@ prerequisites:
 
 $(VENV_STAMP): | prerequisites
 	"$(PYTHON)" -m venv $(VENV)
-	$(BIN)/python -m pip install -qq --disable-pip-version-check --only-binary :all: --require-hashes -r requirements-dev.lock
-	$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	$(PIP) --only-binary :all: --require-hashes -r requirements-dev.lock
+	$(PIP) --no-deps --no-build-isolation --editable .
 	touch $@
 
+.PHONY: setup
+setup: prerequisites $(VENV_STAMP) ## make .venv with the locked packages, and install the pinned OpenCode into .cache
+	@sh tests/opencode/install >/dev/null
+
+.PHONY: demo
+demo: setup ## five delegated tasks on a sample project, by a real OpenCode; DEMO_ARGS="--path DIR --model PROVIDER/MODEL"
+	@$(WITH_OPENCODE) $(BIN)/offload demo --yes $(DEMO_ARGS)
+
+.PHONY: test
+test: setup ## everything, in lanes with a budget each; LANES="unit e2e" for some of them
+	@$(WITH_OPENCODE) $(BIN)/python tests/lanes.py $(LANES)
+
+.PHONY: check
+check: prerequisites $(VENV_STAMP) ## format, lint, types, room contracts, generated files, locks
+	$(BIN)/ruff format --check --quiet .
+	$(BIN)/ruff check --quiet .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --cache-dir $(CACHE)/import_linter --no-logo
+	$(BIN)/python -m offload.wire.generate --check
+	$(BIN)/python tests/contracts/locks.py
+
+.PHONY: format
+format: prerequisites $(VENV_STAMP) ## format and mend what can be mended by itself
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+.PHONY: bench
+bench: setup ## the figures, one table and JSON; BENCH_ARGS for its options
+	@$(WITH_OPENCODE) $(BIN)/python -m tests.bench $(BENCH_ARGS)
+
+.PHONY: generate
+generate: prerequisites $(VENV_STAMP) ## write the files that come from the operations table
+	$(BIN)/python -m offload.wire.generate
+
 .PHONY: lock
-lock: setup
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header pyproject.toml -o requirements.lock
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --extra dev --constraint requirements.lock pyproject.toml -o requirements-dev.lock
+lock: prerequisites $(VENV_STAMP) ## resolve the requirements again
+	$(COMPILE) pyproject.toml -o requirements.lock
+	$(COMPILE) --extra dev --constraint requirements.lock pyproject.toml -o requirements-dev.lock
+
+.PHONY: clean
+clean: ## remove everything that make made
+	rm -rf $(VENV) $(CACHE) dist build .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
