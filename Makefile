@@ -43,8 +43,8 @@ check: prerequisites $(VENV_STAMP) ## format, lint, types, room contracts, gener
 	$(BIN)/ruff check --quiet .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --cache-dir $(CACHE)/import_linter --no-logo
-	$(BIN)/python -m offload.wire.generate --check
 	$(BIN)/python tests/contracts/locks.py
+	$(BIN)/python -m offload.wire.generate --check
 
 .PHONY: format
 format: prerequisites $(VENV_STAMP) ## format and mend what can be mended by itself
