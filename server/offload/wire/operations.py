@@ -1,0 +1,321 @@
+"""The operations table: everything that a front can ask for, once.
+
+From it come the LSP requests (`offload/startTask`), the MCP tools (`start_task`), the command line (`offload start-task`),
+docs/PROTOCOL.md, the JSON schema, the TypeScript types and the Lua annotations. An edge looks an operation up, validates its
+params, calls it and renders the result; it decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from offload.core.caller import Caller
+from offload.core.delegation import Delegation, StartRequest, WaitFor
+from offload.domain.anchor import LineRange
+from offload.domain.ask import Answer, AskId
+from offload.domain.errors import InvalidRequest
+from offload.domain.route import Route
+from offload.domain.task import Front, TaskId
+from offload.domain.turn import TurnId
+from offload.wire import convert
+from offload.wire.params import (
+    AnswerTaskParams,
+    ApplyTaskParams,
+    ContinueTaskParams,
+    GetChangesParams,
+    GetTaskResultParams,
+    ListAgentsParams,
+    ListTasksParams,
+    Params,
+    StartTaskParams,
+    TaskParams,
+    WaitForTasksParams,
+    WaitMode,
+)
+from offload.wire.results import (
+    ApplyTaskResult,
+    GetChangesResult,
+    ListAgentsResult,
+    ListTasksResult,
+    TaskListView,
+    TaskResult,
+    WaitForTasksResult,
+)
+from offload.wire.views import TaskStatus, TaskView, View
+
+EVERYWHERE = frozenset(Front)
+NOT_MODELS = frozenset({Front.EDITOR, Front.TERMINAL})
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One row. `name` is the MCP tool and the rpc method; `lsp` the method after "offload/"; `command` the command's name.
+
+    `reads_only` is true when it changes nothing; `fronts` are those that offer it.
+    """
+
+    name: str
+    lsp: str
+    command: str
+    params: type[Params]
+    result: type[View]
+    doc: str
+    call: Callable[[Delegation, Caller, Any], Awaitable[View]]
+    reads_only: bool = False
+    fronts: frozenset[Front] = EVERYWHERE
+
+
+async def _list_agents(delegation: Delegation, caller: Caller, params: ListAgentsParams) -> ListAgentsResult:
+    workers = await delegation.list_agents(caller, params.worker)
+    return convert.agents(workers, delegation.recipes.all(), delegation.default_worker, params.search)
+
+
+async def _start_task(delegation: Delegation, caller: Caller, params: StartTaskParams) -> TaskStatus:
+    request = StartRequest(
+        brief=params.brief,
+        file=params.file,
+        symbol=params.symbol,
+        lines=_line_range(params.lines),
+        workspace=params.workspace,
+        recipe=params.recipe,
+        route=Route(params.worker, params.agent, params.model, params.variant),
+        key=params.key,
+    )
+    task = await delegation.start(caller, request)
+    return await _status_after(delegation, task.id, params.wait_s)
+
+
+async def _continue_task(delegation: Delegation, caller: Caller, params: ContinueTaskParams) -> TaskStatus:
+    task = await delegation.continue_(caller, TaskId(params.task_id), params.brief)
+    return await _status_after(delegation, task.id, params.wait_s)
+
+
+async def _cancel_task(delegation: Delegation, caller: Caller, params: TaskParams) -> TaskStatus:
+    task = await delegation.cancel(caller, TaskId(params.task_id))
+    return convert.status(task, delegation.live(task.id), delegation.clock.now())
+
+
+async def _answer_task(delegation: Delegation, caller: Caller, params: AnswerTaskParams) -> TaskStatus:
+    answer = Answer(params.choice, params.message)
+    task = await delegation.answer(caller, TaskId(params.task_id), AskId(params.ask_id), answer)
+    return convert.status(task, delegation.live(task.id), delegation.clock.now())
+
+
+async def _get_task(delegation: Delegation, _: Caller, params: TaskParams) -> TaskView:
+    task = delegation.get(TaskId(params.task_id))
+    return convert.task(task, delegation.live(task.id))
+
+
+async def _get_task_status(delegation: Delegation, _: Caller, params: TaskParams) -> TaskStatus:
+    task = delegation.get(TaskId(params.task_id))
+    return convert.status(task, delegation.live(task.id), delegation.clock.now())
+
+
+async def _get_task_result(delegation: Delegation, _: Caller, params: GetTaskResultParams) -> TaskResult:
+    task = delegation.get(TaskId(params.task_id))
+    return convert.result(task, delegation.turn(task, TurnId(params.turn_id)), params.text_offset)
+
+
+async def _wait_for_tasks(delegation: Delegation, _: Caller, params: WaitForTasksParams) -> WaitForTasksResult:
+    waited = await delegation.wait(
+        WaitFor(
+            tasks=tuple(TaskId(task_id) for task_id in params.task_ids),
+            every=params.mode is WaitMode.ALL,
+            timeout_s=params.timeout_s,
+            after_revision=params.after_revision,
+        )
+    )
+    live = {task.id: delegation.live(task.id) for task in waited.tasks}
+    return convert.waited(waited, live, delegation.clock.now(), progress=params.include_progress)
+
+
+async def _list_tasks(delegation: Delegation, _: Caller, params: ListTasksParams) -> ListTasksResult:
+    tasks = delegation.tasks(params.workspace, live=params.live, closed=params.closed)
+    shown = tasks[: params.limit]
+    now = delegation.clock.now()
+    statuses = [convert.status(task, delegation.live(task.id), now) for task in shown]
+    return ListTasksResult(tasks=statuses, left_out=len(tasks) - len(shown))
+
+
+async def _show_tasks(delegation: Delegation, _: Caller, params: ListTasksParams) -> TaskListView:
+    tasks = delegation.tasks(params.workspace, live=params.live, closed=params.closed)[: params.limit]
+    return TaskListView(tasks=[convert.task(task, delegation.live(task.id)) for task in tasks])
+
+
+async def _close_task(delegation: Delegation, caller: Caller, params: TaskParams) -> TaskStatus:
+    task = await delegation.close(caller, TaskId(params.task_id))
+    return convert.status(task, delegation.live(task.id), delegation.clock.now())
+
+
+async def _get_changes(delegation: Delegation, _: Caller, params: GetChangesParams) -> GetChangesResult:
+    task, changes, patch = await delegation.diff(TaskId(params.task_id), params.paths)
+    return GetChangesResult(task_id=task.id, changes=convert.changes(changes), patch=patch)
+
+
+async def _apply_task(delegation: Delegation, caller: Caller, params: ApplyTaskParams) -> ApplyTaskResult:
+    task, paths = await delegation.apply(caller, TaskId(params.task_id), params.paths)
+    return ApplyTaskResult(task_id=task.id, paths=list(paths))
+
+
+async def _status_after(delegation: Delegation, task_id: TaskId, wait_s: float) -> TaskStatus:
+    if wait_s:
+        await delegation.wait(WaitFor(tasks=(task_id,), every=True, timeout_s=wait_s))
+    return convert.status(delegation.get(task_id), delegation.live(task_id), delegation.clock.now())
+
+
+def _line_range(text: str) -> LineRange | None:
+    """Read "10-42" or "10" as 1-based lines."""
+    if not text:
+        return None
+    first, _, last = text.partition("-")
+    try:
+        return LineRange(int(first), int(last or first))
+    except ValueError:
+        raise InvalidRequest(f'lines must look like "10-42", not {text!r}') from None
+
+
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        "list_agents",
+        "listAgents",
+        "agents",
+        ListAgentsParams,
+        ListAgentsResult,
+        "List the workers with their agents, models and prices, and the recipes.",
+        _list_agents,
+        reads_only=True,
+    ),
+    Operation(
+        "start_task",
+        "startTask",
+        "start-task",
+        StartTaskParams,
+        TaskStatus,
+        "Hand a bounded task to a worker and get its id at once; the work goes on in a private copy of the files.",
+        _start_task,
+    ),
+    Operation(
+        "continue_task",
+        "continueTask",
+        "continue-task",
+        ContinueTaskParams,
+        TaskStatus,
+        "Send a follow-up to a task that is over; the worker keeps its session and its folder.",
+        _continue_task,
+    ),
+    Operation(
+        "cancel_task",
+        "cancelTask",
+        "cancel-task",
+        TaskParams,
+        TaskStatus,
+        "Stop a task; it is cancelled once its worker is confirmed gone.",
+        _cancel_task,
+    ),
+    Operation(
+        "answer_task",
+        "answerTask",
+        "answer-task",
+        AnswerTaskParams,
+        TaskStatus,
+        "Answer what a worker asked: a permission (allow, deny) or a question.",
+        _answer_task,
+    ),
+    Operation(
+        "get_task",
+        "getTask",
+        "show-task",
+        TaskParams,
+        TaskView,
+        "Get a whole task with all its turns.",
+        _get_task,
+        reads_only=True,
+        fronts=NOT_MODELS,
+    ),
+    Operation(
+        "get_task_status",
+        "getTaskStatus",
+        "task-status",
+        TaskParams,
+        TaskStatus,
+        "Say in short where a task stands and what its worker is doing.",
+        _get_task_status,
+        reads_only=True,
+    ),
+    Operation(
+        "get_task_result",
+        "getTaskResult",
+        "task-result",
+        GetTaskResultParams,
+        TaskResult,
+        "Get the worker's final words and a summary of what it changed.",
+        _get_task_result,
+        reads_only=True,
+    ),
+    Operation(
+        "wait_for_tasks",
+        "waitForTasks",
+        "wait",
+        WaitForTasksParams,
+        WaitForTasksResult,
+        "Wait for all or any of some tasks, or for the next progress, and say where each stands.",
+        _wait_for_tasks,
+        reads_only=True,
+    ),
+    Operation(
+        "list_tasks",
+        "listTasks",
+        "list-tasks",
+        ListTasksParams,
+        ListTasksResult,
+        "List tasks in short, newest first.",
+        _list_tasks,
+        reads_only=True,
+    ),
+    Operation(
+        "show_tasks",
+        "showTasks",
+        "show-tasks",
+        ListTasksParams,
+        TaskListView,
+        "List whole tasks, newest first.",
+        _show_tasks,
+        reads_only=True,
+        fronts=NOT_MODELS,
+    ),
+    Operation(
+        "close_task",
+        "closeTask",
+        "close-task",
+        TaskParams,
+        TaskStatus,
+        "Release a finished task's session and folder; it stays readable.",
+        _close_task,
+        fronts=NOT_MODELS,
+    ),
+    Operation(
+        "get_changes",
+        "getChanges",
+        "diff",
+        GetChangesParams,
+        GetChangesResult,
+        "Get what a task changed as one patch.",
+        _get_changes,
+        reads_only=True,
+        fronts=NOT_MODELS,
+    ),
+    Operation(
+        "apply_task",
+        "applyTask",
+        "apply",
+        ApplyTaskParams,
+        ApplyTaskResult,
+        "Merge a task's changes into the files on disk, all or nothing.",
+        _apply_task,
+        fronts=NOT_MODELS,
+    ),
+)
+
+BY_NAME = {operation.name: operation for operation in OPERATIONS}

@@ -1,0 +1,103 @@
+"""The parameters of every operation. A field's description is what models, editors and the command line show."""
+
+from __future__ import annotations
+
+import enum
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+MAX_WAIT_S = 45  # Hosts end a tool call after 60 s at the earliest known limit; a wait must be over well before.
+
+
+class Params(BaseModel):
+    """Base of all parameters: unknown names are refused, so that a typing error is told."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+TaskIdField = Annotated[str, Field(description="Id of the task, as start_task gave it; a unique beginning is enough.")]
+WaitField = Annotated[
+    float,
+    Field(ge=0, le=MAX_WAIT_S, description=f"Seconds to wait for the end before answering, 0 to {MAX_WAIT_S}."),
+]
+
+
+class WaitMode(enum.StrEnum):
+    ALL = "all"
+    ANY = "any"
+
+
+class ListAgentsParams(Params):
+    worker: Annotated[str, Field(description='Only this worker ("opencode"); empty for all.')] = ""
+    search: Annotated[str, Field(description="Only models whose id contains these words.")] = ""
+
+
+class StartTaskParams(Params):
+    brief: Annotated[str, Field(description="What is to be done, in plain words.")] = ""
+    file: Annotated[str, Field(description="File that the task is about; absolute, or relative to the workspace.")] = ""
+    symbol: Annotated[str, Field(description='Block in that file by name ("Cart.total"); give symbol or lines.')] = ""
+    lines: Annotated[str, Field(description='Lines of that file, 1-based, both included ("10-42").')] = ""
+    workspace: Annotated[str, Field(description="Folder of the project; empty for the caller's own.")] = ""
+    recipe: Annotated[str, Field(description='Kind of task: "instruction" (the brief alone), "tests" or "docs".')] = (
+        "instruction"
+    )
+    worker: Annotated[str, Field(description="Worker to use; empty for the default. See list_agents.")] = ""
+    agent: Annotated[str, Field(description="The worker's own agent; empty for its default.")] = ""
+    model: Annotated[str, Field(description="Model as PROVIDER/MODEL; empty for the worker's default.")] = ""
+    variant: Annotated[str, Field(description='Variant of the model ("high"); empty for its default.')] = ""
+    key: Annotated[str, Field(description="Idempotency key: a start with the same key gives the same task.")] = ""
+    wait_s: WaitField = 0
+
+
+class ContinueTaskParams(Params):
+    task_id: TaskIdField
+    brief: Annotated[str, Field(min_length=1, description="The follow-up; the worker remembers the task.")]
+    wait_s: WaitField = 0
+
+
+class TaskParams(Params):
+    task_id: TaskIdField
+
+
+class AnswerTaskParams(Params):
+    task_id: TaskIdField
+    ask_id: Annotated[str, Field(description="Id of the open ask; may be empty when only one is open.")] = ""
+    choice: Annotated[str, Field(min_length=1, description='One of the choices: "allow" or "deny", or a label.')]
+    message: Annotated[str, Field(description="Words for the worker, with a denial.")] = ""
+
+
+class GetTaskResultParams(Params):
+    task_id: TaskIdField
+    turn_id: Annotated[str, Field(description="An earlier turn; empty for the last one.")] = ""
+    text_offset: Annotated[int, Field(ge=0, description="Character of the worker's text to begin with.")] = 0
+
+
+class WaitForTasksParams(Params):
+    task_ids: Annotated[list[str], Field(min_length=1, max_length=100, description="Ids of the tasks to wait for.")]
+    mode: Annotated[WaitMode, Field(description='"all": until every task rests; "any": until one does.')] = WaitMode.ALL
+    timeout_s: Annotated[
+        float, Field(ge=0, le=MAX_WAIT_S, description=f"Seconds to wait at most, 0 to {MAX_WAIT_S}.")
+    ] = 30
+    after_revision: Annotated[
+        dict[str, int] | None,
+        Field(description="Revision last seen per task id: answer as soon as one of these tasks has a later one."),
+    ] = None
+    include_progress: Annotated[bool, Field(description="Include what the workers are doing and saying.")] = True
+
+
+class ListTasksParams(Params):
+    workspace: Annotated[str, Field(description="Only tasks of this folder; empty for all.")] = ""
+    live: Annotated[bool, Field(description="Only tasks that are not over.")] = False
+    closed: Annotated[bool, Field(description="Closed tasks too.")] = False
+    limit: Annotated[int, Field(ge=1, le=500, description="At most this many, newest first.")] = 100
+
+
+class GetChangesParams(Params):
+    task_id: TaskIdField
+    paths: Annotated[list[str], Field(description="Only these files; empty for all.")] = Field(default_factory=list)
+
+
+class ApplyTaskParams(Params):
+    task_id: TaskIdField
+    paths: Annotated[list[str], Field(description="Only these files; empty for all.")] = Field(default_factory=list)

@@ -1,0 +1,73 @@
+"""The results of the operations that give more than one view."""
+
+from __future__ import annotations
+
+from offload.domain.task import Phase
+from offload.wire.views import (
+    ChangesView,
+    FailureView,
+    RecipeView,
+    RouteView,
+    TaskState,
+    TaskStatus,
+    TaskView,
+    UsageView,
+    View,
+    WorkerView,
+)
+
+
+class ListAgentsResult(View):
+    workers: list[WorkerView]
+    recipes: list[RecipeView]
+    default_worker: str
+
+
+class TaskResult(View):
+    """How a turn ended. `next_text_offset` is null when the text is complete."""
+
+    task_id: str
+    turn_id: str
+    state: TaskState
+    phase: Phase
+    text: str
+    text_offset: int
+    next_text_offset: int | None
+    changes: ChangesView | None
+    ran: RouteView | None
+    usage: UsageView
+    needs_review: str
+    failure: FailureView | None
+    next_step: str
+
+
+class WaitForTasksResult(View):
+    """`done` says whether what was waited for has come; when it is false call again with `after_revision`."""
+
+    done: bool
+    tasks: list[TaskStatus]
+    after_revision: dict[str, int]
+
+
+class ListTasksResult(View):
+    tasks: list[TaskStatus]
+    left_out: int
+
+
+class TaskListView(View):
+    """Whole tasks, newest first."""
+
+    tasks: list[TaskView]
+
+
+class GetChangesResult(View):
+    task_id: str
+    changes: ChangesView
+    patch: str
+
+
+class ApplyTaskResult(View):
+    """`paths` were written to disk."""
+
+    task_id: str
+    paths: list[str]

@@ -1,0 +1,245 @@
+"""The results that go over the wire. Field names are the same in Python, TypeScript, Lua and JSON; times are seconds since
+the epoch, lines are 1-based, paths are relative to the task's workspace with "/"."""
+
+from __future__ import annotations
+
+import enum
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from offload.domain.ask import AskKind
+from offload.domain.change import FileStatus
+from offload.domain.task import Front, Phase
+from offload.domain.text import well_formed
+from offload.domain.turn import ActivityKind
+
+
+class View(BaseModel):
+    """Base of all that goes over the wire. Its texts are well-formed, so that every edge can write them as UTF-8."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _well_formed(cls, value: object) -> object:
+        if isinstance(value, str):
+            return well_formed(value)
+        if isinstance(value, list):
+            return [well_formed(item) if isinstance(item, str) else item for item in value]
+        return value
+
+
+class TaskState(enum.StrEnum):
+    """Where a task stands, in the words that MCP clients know."""
+
+    WORKING = "working"
+    INPUT_REQUIRED = "input_required"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class RouteView(View):
+    """Who works: worker, its agent, the model as PROVIDER/MODEL, the model's variant; "" where it is left to the default."""
+
+    worker: str
+    agent: str = ""
+    model: str = ""
+    variant: str = ""
+
+
+class UsageView(View):
+    """Tokens by kind and the cost in US dollars; null when the price is unknown."""
+
+    input_tokens: int
+    output_tokens: int
+    reasoning_tokens: int
+    cache_read_tokens: int
+    cache_write_tokens: int
+    total_tokens: int
+    cost: float | None
+
+
+class ActivityView(View):
+    """What the worker is doing now; `label` is plain English ("running the test suite")."""
+
+    kind: ActivityKind
+    label: str
+    tool: str = ""
+    until: float | None = None
+    since: float | None = None
+
+
+class AskView(View):
+    """An open permission request or question; answer it with answer_task."""
+
+    ask_id: str
+    kind: AskKind
+    subject: str
+    detail: str
+    choices: list[str]
+
+
+class AnchorView(View):
+    """The block that a task is about, where it was at the start."""
+
+    path: str
+    symbol: str
+    kind: str
+    first_line: int
+    last_line: int
+
+
+class HunkView(View):
+    old_start: int
+    old_lines: int
+    new_start: int
+    new_lines: int
+
+
+class FileChangeView(View):
+    path: str
+    status: FileStatus
+    added_lines: int
+    removed_lines: int
+    binary: bool = False
+    hunks: list[HunkView] = Field(default_factory=list)
+
+
+class ChangesView(View):
+    """A turn's change set; `files_left_out` counts files that did not fit into a short result."""
+
+    base: str
+    result: str
+    files: list[FileChangeView]
+    added_lines: int
+    removed_lines: int
+    files_left_out: int = 0
+
+
+class FailureView(View):
+    code: str
+    message: str
+
+
+class CheckView(View):
+    name: str
+    passed: bool
+    seconds: float
+    tail: str = ""
+
+
+class TurnView(View):
+    """One exchange with the worker."""
+
+    turn_id: str
+    brief: str
+    asked: RouteView
+    ran: RouteView | None
+    queued_at: float
+    started_at: float | None
+    ended_at: float | None
+    usage: UsageView
+    text: str
+    changes: ChangesView | None
+    checks: list[CheckView]
+    failure: FailureView | None
+    needs_review: str
+
+
+class LandingView(View):
+    """One acceptance of a result into the user's files."""
+
+    turn_id: str
+    paths: list[str]
+    at: float
+
+
+class TaskView(View):
+    """A whole task. `place` is its place in the queue (1 is next), null when it is not queued; `live_text` is what the
+    worker has said so far in the turn that runs; `revision` grows with everything that happens to the task."""
+
+    task_id: str
+    title: str
+    workspace: str
+    recipe: str
+    phase: Phase
+    revision: int
+    place: int | None
+    front: Front
+    created_at: float
+    changed_at: float
+    anchor: AnchorView | None
+    activity: ActivityView | None
+    asks: list[AskView]
+    live_text: str
+    turns: list[TurnView]
+    notes: list[str]
+    landings: list[LandingView]
+    closed: bool
+
+
+class TaskStatus(View):
+    """A task in short; `phase` says more exactly than `state` where it stands.
+
+    `partial_text` holds the last words of the worker; `next_step` says in plain words what one can do now.
+    """
+
+    task_id: str
+    title: str
+    state: TaskState
+    phase: Phase
+    revision: int
+    place: int | None = None
+    activity: ActivityView | None = None
+    asks: list[AskView] = Field(default_factory=list)
+    partial_text: str = ""
+    turn_id: str
+    elapsed_s: float
+    total_tokens: int
+    cost: float | None = None
+    ran: RouteView | None = None
+    files_changed: int | None = None
+    needs_review: str = ""
+    failure: FailureView | None = None
+    next_step: str = ""
+
+
+class ModelView(View):
+    """Prices are US dollars per million tokens, null when unknown."""
+
+    id: str
+    name: str
+    variants: list[str] = Field(default_factory=list)
+    input_price: float | None = None
+    output_price: float | None = None
+
+
+class AgentView(View):
+    name: str
+    description: str = ""
+
+
+class WorkerView(View):
+    """`problem` is "" when the worker can be used, else what to do about it."""
+
+    name: str
+    version: str = ""
+    agents: list[AgentView] = Field(default_factory=list)
+    models: list[ModelView] = Field(default_factory=list)
+    models_left_out: int = 0
+    default_model: str = ""
+    problem: str = ""
+
+
+class RecipeView(View):
+    name: str
+    title: str
+
+
+class ErrorView(View):
+    """What went wrong: `code` is a word of the error tree, `message` one plain sentence, `reasons` one line per file."""
+
+    code: str
+    message: str
+    reasons: list[str] = Field(default_factory=list)
