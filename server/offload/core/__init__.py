@@ -1,0 +1,1 @@
+"""What can be done with tasks. Knows the domain and the ports, and nothing of git, OpenCode, SQLite or any protocol."""

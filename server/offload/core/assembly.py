@@ -1,0 +1,50 @@
+"""Core put together: ports in, a `Delegation` out. The composition root and the tests' house both come through here."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+
+from offload.core.delegation import Delegation
+from offload.core.documents import Documents
+from offload.core.feed import Feed
+from offload.core.ledger import Ledger
+from offload.core.limits import Limits
+from offload.core.ports import Clock, Journal, Recipes, Source, Worker, Workspace
+from offload.core.recovery import recover
+from offload.core.supervisor import Supervisor
+from offload.domain.errors import UnknownWorker
+from offload.domain.route import Route
+
+
+@asynccontextmanager
+async def open_core(
+    *,
+    journal: Journal,
+    workspace: Workspace,
+    workers: Mapping[str, Worker],
+    source: Source,
+    recipes: Recipes,
+    clock: Clock,
+    limits: Limits,
+    default_route: Route,
+    defect: Callable[[str, BaseException], None],
+) -> AsyncIterator[Delegation]:
+    """Tasks are recovered on entering; on leaving, turns that run are let go of, not cancelled: the next hub finds them.
+
+    `default_route` names the worker, agent and model of a start that names none. `defect` is told what should not happen.
+    """
+
+    def worker(name: str) -> Worker:
+        if name not in workers:
+            raise UnknownWorker(f"the worker {name!r} is not there any more; there are {', '.join(workers)}")
+        return workers[name]
+
+    async with Ledger(journal, Feed(), clock) as ledger:
+        await recover(ledger, workspace)
+        async with asyncio.TaskGroup() as group:
+            supervisor = Supervisor(group, ledger, workspace, worker, limits, defect)
+            documents = Documents()
+            yield Delegation(ledger, supervisor, workspace, source, recipes, documents, workers, default_route)
+            supervisor.let_go()

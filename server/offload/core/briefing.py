@@ -1,0 +1,151 @@
+"""From what a front asks for to what a worker is told: the file, the block, the recipe's words."""
+
+from __future__ import annotations
+
+import difflib
+import posixpath
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+
+from offload.core.caller import Caller
+from offload.core.documents import Documents
+from offload.core.ports import Source, Workspace
+from offload.domain.anchor import Anchor, Block, LineRange
+from offload.domain.errors import InvalidRequest, UnknownSymbol
+from offload.domain.recipe import Recipe
+from offload.domain.route import Route
+from offload.domain.task import TaskSpec
+from offload.domain.text import split_lines
+
+TITLE_LENGTH = 60
+
+
+@dataclass(frozen=True, slots=True)
+class StartRequest:
+    """A start as a front asks for it. `file` is absolute or relative to the workspace; `workspace` "" is the caller's."""
+
+    brief: str = ""
+    file: str = ""
+    symbol: str = ""
+    lines: LineRange | None = None
+    workspace: str = ""
+    recipe: str = "instruction"
+    route: Route = Route("")
+    key: str = ""
+
+
+class Briefing:
+    """Turns a request into a `TaskSpec`. Raises `InvalidRequest` and `UnknownSymbol`."""
+
+    def __init__(self, workspace: Workspace, source: Source, documents: Documents) -> None:
+        self._workspace = workspace
+        self._source = source
+        self._documents = documents
+
+    async def spec(self, caller: Caller, request: StartRequest, root: Path, recipe: Recipe, route: Route) -> TaskSpec:
+        brief = request.brief.strip()
+        anchor = await self._anchor(caller, request, root)
+        if recipe.needs_block and anchor is None:
+            raise InvalidRequest(f"the recipe {recipe.name!r} is about a block of code: give file, and symbol or lines")
+        if not brief and (recipe.needs_brief or anchor is None):
+            raise InvalidRequest("brief is empty: say what is to be done")
+        language = self._source.language(anchor.path) if anchor else ""
+        return TaskSpec(
+            workspace=str(root),
+            title=_title(recipe, brief, anchor),
+            brief=brief,
+            prompt=_prompt(recipe, brief, anchor, recipe.commands_for(language)),
+            route=route,
+            recipe=recipe.name,
+            anchor=anchor,
+            commands=recipe.commands_for(language),
+            buffers=await self._unsaved(caller, root),
+            front=caller.front,
+            caller=caller.name,
+            key=request.key,
+        )
+
+    async def _anchor(self, caller: Caller, request: StartRequest, root: Path) -> Anchor | None:
+        if not request.file:
+            if request.symbol or request.lines:
+                raise InvalidRequest("symbol and lines name a place in a file: give file too")
+            return None
+        path = relative_path(root, request.file)
+        text = self._documents.text(root / path, caller.id)
+        if text is None:
+            text = await self._workspace.read_live(root, path)
+        lines = split_lines(text)
+        block = await self._block(request, path, text, len(lines))
+        return Anchor(path, block, "".join(lines[block.start_line : block.end_line + 1]))
+
+    async def _block(self, request: StartRequest, path: str, text: str, count: int) -> Block:
+        wanted = request.lines
+        if wanted is not None and not 1 <= wanted.first <= wanted.last <= count:
+            raise InvalidRequest(f"lines {wanted.first}-{wanted.last} are not in {path}, which has {count} lines")
+        if request.symbol:
+            blocks = await self._source.blocks(path, text)
+            return _named(path, blocks, request.symbol, wanted)
+        if wanted is not None:
+            return Block("", "lines", wanted.first - 1, wanted.last - 1)
+        return Block("", "file", 0, max(count - 1, 0))
+
+    async def _unsaved(self, caller: Caller, root: Path) -> dict[str, str]:
+        """Texts of open documents that are not what is on disk; the caller's own text wins."""
+        unsaved: dict[str, str] = {}
+        for path, documents in self._documents.below(root).items():
+            own = [document for document in documents if document.editor == caller.id]
+            text = (own or documents)[-1].text
+            try:
+                saved = await self._workspace.read_live(root, path)
+            except InvalidRequest:  # Not on disk yet, or not readable as text: the editor's text is all there is.
+                saved = None
+            if text != saved:
+                unsaved[path] = text
+        return unsaved
+
+
+def relative_path(root: Path, file: str) -> str:
+    """`file` relative to `root` with "/". Raises `InvalidRequest` for one outside."""
+    path = PurePath(posixpath.normpath((root / file).as_posix()))
+    if not path.is_relative_to(root) or path == root:
+        raise InvalidRequest(f"{file} is not a file in the workspace {root}")
+    return path.relative_to(root).as_posix()
+
+
+def _named(path: str, blocks: Sequence[Block], symbol: str, lines: LineRange | None) -> Block:
+    matches = [block for block in blocks if block.symbol == symbol]
+    matches = matches or [block for block in blocks if block.symbol.endswith("." + symbol)]
+    if lines is not None:
+        matches = [block for block in matches if block.start_line < lines.last and lines.first <= block.end_line + 1]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        places = ", ".join(f"{block.symbol} in lines {block.start_line + 1}-{block.end_line + 1}" for block in matches)
+        raise UnknownSymbol(f"{path} has several blocks {symbol!r}: {places}; give lines")
+    near = difflib.get_close_matches(symbol, [block.symbol for block in blocks], n=3, cutoff=0.4)
+    hint = f"; did you mean {', '.join(near)}?" if near else "; give lines instead"
+    raise UnknownSymbol(f"{path} has no block {symbol!r}{hint}")
+
+
+def _title(recipe: Recipe, brief: str, anchor: Anchor | None) -> str:
+    place = (anchor.block.symbol or anchor.path) if anchor else ""
+    line = brief.splitlines()[0] if recipe.needs_brief or not place else f"{recipe.name} for {place}"
+    return line if len(line) <= TITLE_LENGTH else line[: TITLE_LENGTH - 1] + "…"
+
+
+def _prompt(recipe: Recipe, brief: str, anchor: Anchor | None, commands: Sequence[str]) -> str:
+    values = {"brief": brief, "context": "", "command": commands[0] if commands else "the project's own test command"}
+    if anchor is not None:
+        block = anchor.block
+        place = f"{anchor.path}, lines {block.start_line + 1}-{block.end_line + 1}"
+        place = f"{block.symbol} ({place})" if block.symbol else place
+        fence = "`" * (3 if "```" not in anchor.text else 6)
+        values |= {
+            "path": anchor.path,
+            "symbol": block.symbol or place,
+            "place": place,
+            "block": anchor.text,
+            "context": f"This is about {place}:\n\n{fence}\n{anchor.text.rstrip()}\n{fence}\n",
+        }
+    return recipe.render(values)

@@ -1,0 +1,52 @@
+"""Which editor has which file open, and its text: what is on the screen, saved or not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """An open file as one editor has it. `path` is absolute; `version` is the editor's own."""
+
+    editor: str
+    path: Path
+    text: str
+    version: int | None
+
+
+class Documents:
+    """Kept by the editor edge: every open, change and close of an attached editor is told here at once."""
+
+    def __init__(self) -> None:
+        self._open: dict[tuple[str, Path], Document] = {}
+
+    def put(self, document: Document) -> None:
+        """A document was opened or its text changed."""
+        self._open[document.editor, document.path] = document
+
+    def drop(self, editor: str, path: Path) -> None:
+        """A document was closed."""
+        self._open.pop((editor, path), None)
+
+    def drop_editor(self, editor: str) -> None:
+        """An editor went away: its unsaved texts went with it."""
+        for key in [key for key in self._open if key[0] == editor]:
+            del self._open[key]
+
+    def text(self, path: Path, editor: str = "") -> str | None:
+        """The text of an open file: as `editor` has it, else as the editor that told last has it."""
+        own = self._open.get((editor, path))
+        if own is not None:
+            return own.text
+        others = [document for document in self._open.values() if document.path == path]
+        return others[-1].text if others else None
+
+    def below(self, root: Path) -> dict[str, tuple[Document, ...]]:
+        """Open documents under `root`, by path relative to it with "/"."""
+        found: dict[str, list[Document]] = {}
+        for document in self._open.values():
+            if document.path.is_relative_to(root):
+                found.setdefault(document.path.relative_to(root).as_posix(), []).append(document)
+        return {path: tuple(documents) for path, documents in found.items()}

@@ -1,0 +1,292 @@
+"""What core needs from the outside, named by role; adapters fit themselves to these.
+
+Every method may raise an `OffloadError` of the kind that its port names; anything else that an adapter raises is a defect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from offload.domain.anchor import Block
+from offload.domain.ask import Answer, Ask, AskId, AskOutcome
+from offload.domain.change import ChangeSet
+from offload.domain.lifecycle import Event
+from offload.domain.recipe import Recipe
+from offload.domain.route import Route
+from offload.domain.task import TaskId
+from offload.domain.turn import Activity, Failure, TurnId
+from offload.domain.usage import Usage
+
+
+class Clock(Protocol):
+    def now(self) -> float:
+        """Seconds since the epoch."""
+        ...
+
+    async def sleep(self, seconds: float) -> None: ...
+
+
+class Journal(Protocol):
+    """Where events last. Raises `StorageFailed`."""
+
+    async def append(self, task: TaskId, events: Sequence[Event], *, expect: int) -> int:
+        """Add `events` to a task that has exactly `expect` of them (0 creates it); all or nothing, and synced to disk
+        before it returns the new count. Another count than expected is a `Defect`: the hub is the only writer."""
+        ...
+
+    async def read(self) -> Mapping[TaskId, Sequence[Event]]:
+        """Every task's events in order, tasks in the order of their creation."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The user's files at one moment. `notes` says in plain sentences what was left out."""
+
+    base: str
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """`paths` were written to disk, relative to the workspace."""
+
+    paths: tuple[str, ...]
+
+
+class Workspace(Protocol):
+    """Private copies of the user's files, kept by git. Raises `NotAWorkspace`, `GitFailed`, `ApplyRefused`.
+
+    `root` is always the workspace's absolute folder, which may be a sub-folder of a repository or have no repository.
+    """
+
+    async def locate(self, folder: Path) -> Path:
+        """The workspace that a folder belongs to: the top of its repository, or itself where there is none."""
+        ...
+
+    async def snapshot(self, root: Path, buffers: Mapping[str, str]) -> Snapshot:
+        """Record HEAD + uncommitted + untracked files, with `buffers` (path relative to root → text) in place of theirs."""
+        ...
+
+    async def open_folder(self, task: TaskId, root: Path, base: str) -> Path:
+        """The folder that the worker works in, corresponding to `root`: a clone checked out at `base`; made once, later
+        calls return it as the worker left it."""
+        ...
+
+    async def collect(self, task: TaskId, root: Path, base: str) -> ChangeSet:
+        """All that differs from `base` in the task folder, whether committed, staged or only written."""
+        ...
+
+    async def diff(self, root: Path, changes: ChangeSet, paths: Sequence[str] = ()) -> str:
+        """The change set as one patch in git's format; `paths` narrows it."""
+        ...
+
+    async def apply(
+        self, root: Path, changes: ChangeSet, unsaved: Mapping[str, str], paths: Sequence[str] = ()
+    ) -> Applied:
+        """Merge the change set three-way onto the files on disk, all or nothing.
+
+        `unsaved` holds the texts of files that are open in editors (path relative to root → text): a file whose text there
+        differs from the disk is refused. Raises `ApplyRefused` naming every path and its reason before anything is written.
+        """
+        ...
+
+    async def read(self, root: Path, commit: str, path: str) -> bytes | None:
+        """A file's bytes in the snapshot or result `commit`, None where there is none."""
+        ...
+
+    async def read_live(self, root: Path, path: str) -> str:
+        """The text of the user's own file, as it is on disk now. Raises `InvalidRequest` for a path that is missing, not
+        text, or outside of `root`."""
+        ...
+
+    async def release(self, task: TaskId, root: Path) -> None:
+        """Remove the task folder; snapshot and result stay readable."""
+        ...
+
+
+class Source(Protocol):
+    """Blocks of source code, found by parsing. `path` tells the language by its ending."""
+
+    def language(self, path: str) -> str:
+        """The language's name ("python"), "" for an unknown one."""
+        ...
+
+    async def block_at(self, path: str, text: str, line: int, column: int) -> Block | None:
+        """The innermost named block that holds the position (0-based; `column` counts code points)."""
+        ...
+
+    async def blocks(self, path: str, text: str) -> Sequence[Block]:
+        """All named blocks, outer before inner."""
+        ...
+
+
+class Recipes(Protocol):
+    def all(self) -> Sequence[Recipe]: ...
+
+    def get(self, name: str) -> Recipe:
+        """Raises `UnknownRecipe`, naming those that exist."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    """`id` is "PROVIDER/MODEL"; prices are US dollars per million tokens, None when unknown."""
+
+    id: str
+    name: str
+    variants: tuple[str, ...] = ()
+    input_price: float | None = None
+    output_price: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AgentInfo:
+    """One of a worker's own profiles ("build")."""
+
+    name: str
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerInfo:
+    """`problem` is "" when the worker can be used, else a plain sentence that says what to do."""
+
+    name: str
+    version: str = ""
+    agents: tuple[AgentInfo, ...] = ()
+    models: tuple[ModelInfo, ...] = ()
+    default_model: str = ""
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnOrder:
+    """One turn to be run. `session` is "" for a new one; `environment` is that of the caller, never stored."""
+
+    task: TaskId
+    turn: TurnId
+    title: str
+    folder: Path
+    prompt: str
+    route: Route
+    commands: tuple[str, ...]
+    session: str
+    environment: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    session: str
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The worker is at work on the prompt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Doing:
+    activity: Activity
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """Another piece of the worker's text; shown while it runs, not recorded."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """`usage` is the whole turn's so far, `ran` what the worker reports of the route."""
+
+    usage: Usage
+    ran: Route
+
+
+@dataclass(frozen=True, slots=True)
+class AskOpened:
+    ask: Ask
+
+
+@dataclass(frozen=True, slots=True)
+class AskOver:
+    """The worker no longer waits for this ask (answered elsewhere, or withdrawn)."""
+
+    ask: AskId
+    outcome: AskOutcome
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The last event of a good turn. `doubt` is "" for a clean end, else the reason why a person should look."""
+
+    text: str
+    ran: Route
+    usage: Usage
+    doubt: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The last event of a turn that went wrong."""
+
+    failure: Failure
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Halted:
+    """The last event after `stop`: the turn is verified to be over. `text` is what the worker had said so far."""
+
+    text: str = ""
+
+
+Happening = Opened | Seen | Doing | Said | Used | AskOpened | AskOver
+End = Finished | Failed | Halted
+WorkerEvent = Happening | End
+
+
+class WorkerTurn(Protocol):
+    """A turn that runs."""
+
+    def events(self) -> AsyncIterator[WorkerEvent]:
+        """What happens, ending with exactly one `Finished`, `Failed` or `Halted`. To be iterated once."""
+        ...
+
+    async def answer(self, ask: AskId, answer: Answer) -> None:
+        """Answer an open ask. Raises `UnknownAsk` when it is not open any more."""
+        ...
+
+    async def stop(self) -> None:
+        """Abort the turn; `events` ends with `Halted` once the worker is verified idle (or with what came first)."""
+        ...
+
+
+class Worker(Protocol):
+    """A kind of agent. Raises `WorkerMissing`, `WorkerBroken`, `UnknownAgent`, `UnknownModel`, `TurnLost`."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def describe(self, environment: Mapping[str, str]) -> WorkerInfo:
+        """What the worker offers; a missing or broken one is described by `problem`, not raised."""
+        ...
+
+    def turn(self, order: TurnOrder) -> AbstractAsyncContextManager[WorkerTurn]:
+        """Run one turn: the prompt is sent on entering, once. Leaving the context without an end detaches from the worker
+        without stopping it."""
+        ...
+
+    async def release(self, session: str, environment: Mapping[str, str]) -> None:
+        """The session is not needed any more."""
+        ...
+
+    async def aclose(self) -> None:
+        """The hub is ending: stop what was started."""
+        ...

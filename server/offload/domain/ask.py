@@ -1,0 +1,47 @@
+"""What a worker asks a person during a turn, and what came of it."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import NewType
+
+AskId = NewType("AskId", str)  # the worker's own id of the request
+
+
+class AskKind(enum.StrEnum):
+    PERMISSION = "permission"
+    QUESTION = "question"
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One open request. `subject` is what is wanted: a permission's name ("bash", "external_directory") or a question's
+    header; `detail` is the command, the path or the question itself; `choices` are the labels that can be answered, for a
+    permission always "allow" and "deny"."""
+
+    id: AskId
+    kind: AskKind
+    subject: str
+    detail: str
+    choices: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """`choice` is one of the ask's choices (for a question free text too); `message` goes to the worker with a denial."""
+
+    choice: str
+    message: str = ""
+
+
+class AskOutcome(enum.StrEnum):
+    """Why an ask is no longer open."""
+
+    ANSWERED = "answered"
+    TIMED_OUT = "timed_out"  # nobody answered in time: it was denied and the turn goes on
+    WITHDRAWN = "withdrawn"  # the worker no longer waits for it
+
+
+ALLOW = "allow"
+DENY = "deny"

@@ -1,0 +1,368 @@
+"""The life of a task: its events, one table of transitions and one function, `advance`.
+
+A task is the fold of its events and its revision is their count. An event that cannot happen in a phase raises
+`IllegalTransition` and changes nothing. An event of a turn that has ended is stale: it counts, and changes nothing else.
+The state diagram in docs/ARCHITECTURE.md is drawn from `TRANSITIONS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from offload.domain.ask import Ask, AskId, AskOutcome
+from offload.domain.change import ChangeSet
+from offload.domain.check import CheckResult
+from offload.domain.errors import Defect
+from offload.domain.route import Route
+from offload.domain.task import RESTING, Landing, Phase, Task, TaskId, TaskSpec
+from offload.domain.turn import INTERRUPTED, Activity, Failure, Turn, TurnId
+from offload.domain.usage import Usage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """What happened; `at` is seconds since the epoch by the hub's clock."""
+
+    at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnEvent(Event):
+    """What happened in one turn."""
+
+    turn: TurnId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Created(TurnEvent):
+    """The first event of a task: everything that is needed to do it."""
+
+    spec: TaskSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshotted(TurnEvent):
+    """The user's files were recorded as commit `base`; `notes` says what was left out."""
+
+    base: str
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admitted(TurnEvent):
+    """A place is free."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionOpened(TurnEvent):
+    """The worker gave a session; recorded before the prompt goes out, so that a restart can look for it."""
+
+    session: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnSeen(TurnEvent):
+    """The worker was seen at work on this turn's prompt."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActivityChanged(TurnEvent):
+    activity: Activity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageSeen(TurnEvent):
+    """`usage` is the whole turn's so far."""
+
+    usage: Usage
+    ran: Route | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked(TurnEvent):
+    ask: Ask
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskClosed(TurnEvent):
+    ask: AskId
+    outcome: AskOutcome
+    choice: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnEnded(TurnEvent):
+    """The worker finished and its changes were read from git. `to_check` says whether checks follow."""
+
+    text: str
+    changes: ChangeSet
+    ran: Route | None = None
+    usage: Usage | None = None
+    needs_review: str = ""
+    to_check: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChecksEnded(TurnEvent):
+    results: tuple[CheckResult, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnFailed(TurnEvent):
+    """The turn is over without a result; what it changed so far, if that could be read, is kept."""
+
+    failure: Failure
+    text: str = ""
+    changes: ChangeSet | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stopped(TurnEvent):
+    """The worker is confirmed gone after a stop."""
+
+    text: str = ""
+    changes: ChangeSet | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkLost(TurnEvent):
+    """The hub or the worker went away while the turn ran."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CannotResume(TurnEvent):
+    """Nobody works on the turn any more; what it changed so far is kept."""
+
+    reason: str
+    changes: ChangeSet | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Continued(Event):
+    """A follow-up: a new turn in the worker's session, from where the last one left the folder."""
+
+    turn: TurnId
+    brief: str
+    prompt: str
+    route: Route
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopRequested(Event):
+    """Somebody asked to stop. Nothing has stopped yet, unless the task was only queued."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Landed(Event):
+    landing: Landing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Closed(Event):
+    """The worker's session and the task folder are released; the task stays readable."""
+
+
+class IllegalTransition(Defect):
+    """The event cannot happen to a task in this phase; nothing was changed."""
+
+    def __init__(self, phase: Phase | None, event: Event) -> None:
+        super().__init__(f"{type(event).__name__} cannot happen to a task that is {phase or 'not there'}")
+        self.phase = phase
+        self.event = event
+
+
+Target = Phase | Callable[[Task, Any], Phase]
+
+
+def _seen(task: Task, _: TurnSeen) -> Phase:
+    return Phase.CANCELLING if task.stop_requested else Phase.WORKING
+
+
+def _ended(_: Task, event: TurnEnded) -> Phase:
+    return Phase.CHECKING if event.to_check else Phase.READY
+
+
+def _cannot_resume(task: Task, _: CannotResume) -> Phase:
+    return Phase.CANCELLED if task.stop_requested else Phase.INTERRUPTED
+
+
+def _stay(task: Task, _: Event) -> Phase:
+    return task.phase
+
+
+_CONTINUE: Mapping[type[Event], Target] = {Continued: Phase.QUEUED, Landed: _stay, Closed: _stay}
+
+TRANSITIONS: Mapping[Phase, Mapping[type[Event], Target]] = {
+    Phase.QUEUED: {
+        Snapshotted: Phase.QUEUED,
+        Admitted: Phase.STARTING,
+        StopRequested: Phase.CANCELLED,
+        TurnFailed: Phase.FAILED,
+        WorkLost: Phase.RECOVERING,
+    },
+    Phase.STARTING: {
+        Snapshotted: Phase.STARTING,
+        SessionOpened: Phase.STARTING,
+        TurnSeen: _seen,
+        StopRequested: Phase.CANCELLING,
+        TurnFailed: Phase.FAILED,
+        WorkLost: Phase.RECOVERING,
+    },
+    Phase.WORKING: {
+        ActivityChanged: Phase.WORKING,
+        UsageSeen: Phase.WORKING,
+        Asked: Phase.WORKING,
+        AskClosed: Phase.WORKING,
+        TurnEnded: _ended,
+        StopRequested: Phase.CANCELLING,
+        TurnFailed: Phase.FAILED,
+        WorkLost: Phase.RECOVERING,
+    },
+    Phase.CHECKING: {
+        ChecksEnded: Phase.READY,
+        StopRequested: Phase.CANCELLING,
+        TurnFailed: Phase.FAILED,
+        WorkLost: Phase.RECOVERING,
+    },
+    # The worker may win the race: what it says happened, happened.
+    Phase.CANCELLING: {
+        Snapshotted: Phase.CANCELLING,
+        SessionOpened: Phase.CANCELLING,
+        TurnSeen: Phase.CANCELLING,
+        ActivityChanged: Phase.CANCELLING,
+        UsageSeen: Phase.CANCELLING,
+        Asked: Phase.CANCELLING,
+        AskClosed: Phase.CANCELLING,
+        StopRequested: Phase.CANCELLING,
+        TurnEnded: Phase.READY,
+        Stopped: Phase.CANCELLED,
+        TurnFailed: Phase.FAILED,
+        WorkLost: Phase.RECOVERING,
+    },
+    Phase.RECOVERING: {
+        TurnSeen: _seen,
+        StopRequested: Phase.CANCELLING,
+        TurnEnded: _ended,
+        TurnFailed: Phase.FAILED,
+        CannotResume: _cannot_resume,
+    },
+    Phase.READY: _CONTINUE,
+    Phase.FAILED: _CONTINUE,
+    Phase.CANCELLED: _CONTINUE,
+    Phase.INTERRUPTED: _CONTINUE,
+}
+
+
+def begin(task_id: TaskId, event: Event) -> Task:
+    """The task that its first event makes."""
+    if not isinstance(event, Created):
+        raise IllegalTransition(None, event)
+    spec = event.spec
+    turn = Turn(id=event.turn, brief=spec.brief, prompt=spec.prompt, asked=spec.route, queued_at=event.at)
+    return Task(
+        id=task_id,
+        spec=spec,
+        phase=Phase.QUEUED,
+        revision=1,
+        created_at=event.at,
+        changed_at=event.at,
+        turns=(turn,),
+    )
+
+
+def advance(task: Task, event: Event) -> Task:
+    """The task after `event`. Raises `IllegalTransition` and changes nothing if it cannot happen now."""
+    counted = replace(task, revision=task.revision + 1)
+    if isinstance(event, TurnEvent) and _is_stale(task, event):
+        return counted
+    target = TRANSITIONS[task.phase].get(type(event))
+    if target is None or task.closed or (isinstance(event, TurnEvent) and event.turn != task.turn.id):
+        raise IllegalTransition(task.phase, event)
+    phase = target if isinstance(target, Phase) else target(task, event)
+    moved = replace(_apply(counted, event), phase=phase, changed_at=event.at)
+    if phase in RESTING and task.phase not in RESTING:
+        moved = _rest(moved, event.at)
+    return moved
+
+
+def fold(task_id: TaskId, events: Iterable[Event]) -> Task:
+    """The task that `events`, in order, make; the first one must be `Created`."""
+    remaining = iter(events)
+    task = begin(task_id, next(remaining))
+    for event in remaining:
+        task = advance(task, event)
+    return task
+
+
+def _is_stale(task: Task, event: TurnEvent) -> bool:
+    return any(turn.id == event.turn and turn.ended_at is not None for turn in task.turns)
+
+
+def _rest(task: Task, at: float) -> Task:
+    """A turn that is over has no activity and no open asks, and a stop that was asked has been dealt with."""
+    over = replace(task.turn, ended_at=at, stopped=task.phase is Phase.CANCELLED)
+    return replace(task, turns=(*task.turns[:-1], over), activity=None, asks={}, stop_requested=False)
+
+
+def _apply(task: Task, event: Event) -> Task:  # noqa: PLR0912 - one case per event is the point of it
+    """What an event says, written into the task; its phase is the table's business."""
+    match event:
+        case Snapshotted():
+            return replace(task, base=event.base, notes=event.notes)
+        case Admitted():
+            return _with_turn(task, started_at=event.at)
+        case SessionOpened():
+            return _with_turn(task, session=event.session)
+        case ActivityChanged():
+            return replace(task, activity=event.activity)
+        case UsageSeen():
+            return _with_turn(task, usage=event.usage, ran=event.ran or task.turn.ran)
+        case Asked():
+            return replace(task, asks={**task.asks, event.ask.id: event.ask})
+        case AskClosed():
+            return replace(task, asks={key: ask for key, ask in task.asks.items() if key != event.ask})
+        case TurnEnded():
+            return _with_turn(
+                task,
+                text=event.text,
+                changes=event.changes,
+                ran=event.ran or task.turn.ran,
+                usage=event.usage or task.turn.usage,
+                needs_review=event.needs_review,
+            )
+        case ChecksEnded():
+            return _with_turn(task, checks=event.results)
+        case TurnFailed():
+            return _with_turn(task, failure=event.failure, text=event.text, changes=event.changes)
+        case Stopped():
+            return _with_turn(task, text=event.text, changes=event.changes)
+        case CannotResume():
+            failure = Failure(code=INTERRUPTED, message=event.reason)
+            return _with_turn(task, failure=failure, changes=event.changes)
+        case Continued():
+            session = task.turn.session
+            turn = Turn(
+                id=event.turn,
+                brief=event.brief,
+                prompt=event.prompt,
+                asked=event.route,
+                queued_at=event.at,
+                session=session,
+            )
+            return replace(task, turns=(*task.turns, turn))
+        case StopRequested():
+            return replace(task, stop_requested=True)
+        case Landed():
+            return replace(task, landings=(*task.landings, event.landing))
+        case Closed():
+            return replace(task, closed=True)
+        case _:  # TurnSeen and WorkLost say only that the phase changed.
+            return task
+
+
+def _with_turn(task: Task, **changes: Any) -> Task:
+    return replace(task, turns=(*task.turns[:-1], replace(task.turn, **changes)))

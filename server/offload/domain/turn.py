@@ -1,0 +1,68 @@
+"""One exchange with a worker: a brief, what happened, and how it ended. A turn is final; a task goes on."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import NewType
+
+from offload.domain.change import ChangeSet
+from offload.domain.check import CheckResult
+from offload.domain.route import Route
+from offload.domain.usage import Usage
+
+TurnId = NewType("TurnId", str)  # "turn_" + 12 hex digits of time + 14 letters or digits: sorts by time
+
+INTERRUPTED = "interrupted"  # the code of a failure: the work was lost and could not be resumed
+
+
+class ActivityKind(enum.StrEnum):
+    THINKING = "thinking"
+    WRITING = "writing"  # text of the answer is arriving
+    TOOL = "tool"
+    RETRYING = "retrying"  # the provider refused; `until` is the next try
+    STALLED = "stalled"  # no sign of life; `since` is the last one
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """What the worker is doing now. `label` is plain English ("running the test suite"); `tool` is the worker's own name
+    of the tool; times are seconds since the epoch."""
+
+    kind: ActivityKind
+    label: str = ""
+    tool: str = ""
+    until: float | None = None
+    since: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a turn failed: `code` is a word of the error tree or of the worker, `message` one plain sentence."""
+
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """`brief` is what the caller wrote, `prompt` what the worker is sent; `asked` is the route that was wanted, `ran` the
+    one that the worker reported; `text` is the worker's final words; `needs_review` says why a clean end is in doubt;
+    `stopped` is true when it ended because somebody asked for it."""
+
+    id: TurnId
+    brief: str
+    prompt: str
+    asked: Route
+    queued_at: float
+    started_at: float | None = None
+    ended_at: float | None = None
+    session: str = ""
+    ran: Route | None = None
+    usage: Usage = Usage()
+    text: str = ""
+    changes: ChangeSet | None = None
+    failure: Failure | None = None
+    needs_review: str = ""
+    checks: tuple[CheckResult, ...] = ()
+    stopped: bool = False
