@@ -6,6 +6,7 @@ import asyncio
 import posixpath
 from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -213,6 +214,10 @@ class Delegation:
             now = self.clock.now()
             landing = Landing(task.turn.id, changes.result, applied.paths, now)
             return await self._ledger.record(task.id, Landed(at=now, landing=landing)), applied.paths
+
+    def watching(self) -> AbstractContextManager[Watcher]:
+        """Changes of every task from the moment of entering."""
+        return self._ledger.feed.watching()
 
     def watch(self) -> AsyncIterator[Task]:
         """Every task that changes, from the first step of the iteration on, latest state only."""

@@ -279,8 +279,9 @@ class Worker(Protocol):
         ...
 
     def turn(self, order: TurnOrder) -> AbstractAsyncContextManager[WorkerTurn]:
-        """Run one turn: the prompt is sent on entering, once. Leaving the context without an end detaches from the worker
-        without stopping it."""
+        """Run one turn. Agent and model are checked on entering; the prompt is sent, once, when the iteration of `events`
+        goes on after `Opened`, so that the session is recorded by then. Leaving the context without an end detaches from
+        the worker without stopping it."""
         ...
 
     async def release(self, session: str, environment: Mapping[str, str]) -> None:
