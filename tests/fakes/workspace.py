@@ -1,0 +1,140 @@
+"""A workspace without git: snapshots are dictionaries in memory, task folders are real folders.
+
+It keeps the same contract as the real one (`tests/workspace/contract.py`), except that it merges whole files only: a file
+that the user changed as well is always a conflict.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from offload.core.ports import Applied, Snapshot
+from offload.domain.change import ChangeSet, FileChange, FileStatus, Hunk
+from offload.domain.errors import ApplyRefused, InvalidRequest, NotAWorkspace
+from offload.domain.task import TaskId
+
+Files = dict[str, bytes]
+
+
+class FakeWorkspace:
+    """Fits the `Workspace` port. `folder` is where task folders are made."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._commits: dict[str, Files] = {}
+
+    async def snapshot(self, root: Path, buffers: Mapping[str, str]) -> Snapshot:
+        return Snapshot(self._commit(_files_below(root) | {path: text.encode() for path, text in buffers.items()}))
+
+    async def open_folder(self, task: TaskId, root: Path, base: str) -> Path:
+        folder = self._folder / task / root.name
+        if not folder.exists():
+            folder.mkdir(parents=True)
+            for path, content in self._commits[base].items():
+                _write(folder / path, content)
+        return folder
+
+    async def collect(self, task: TaskId, root: Path, base: str) -> ChangeSet:
+        before, after = self._commits[base], _files_below(self._folder / task / root.name)
+        changed = sorted(path for path in before | after if before.get(path) != after.get(path))
+        files = tuple(_change(path, before.get(path), after.get(path)) for path in changed)
+        return ChangeSet(base, self._commit(after) if files else base, files)
+
+    async def diff(self, root: Path, changes: ChangeSet, paths: Sequence[str] = ()) -> str:
+        before, after = self._commits[changes.base], self._commits[changes.result]
+        sections = []
+        for change in _selected(changes, paths):
+            old, new = (_lines(files.get(change.path)) for files in (before, after))
+            sections.append(f"diff --git a/{change.path} b/{change.path}\n")
+            sections.extend(difflib.unified_diff(old, new, f"a/{change.path}", f"b/{change.path}"))
+        return "".join(sections)
+
+    async def apply(
+        self, root: Path, changes: ChangeSet, unsaved: Mapping[str, str], paths: Sequence[str] = ()
+    ) -> Applied:
+        before, after = self._commits[changes.base], self._commits[changes.result]
+        chosen, reasons = _selected(changes, paths), []
+        for change in chosen:
+            target = root / change.path
+            live = target.read_bytes() if target.is_file() else None
+            if change.path in unsaved and unsaved[change.path].encode() != live:
+                reasons.append((change.path, "has unsaved text in an editor; save it first"))
+            elif live not in (before.get(change.path), after.get(change.path)):
+                reasons.append((change.path, "was changed by you as well"))
+        if reasons:
+            raise ApplyRefused(
+                "Nothing was written: " + "; ".join(f"{path} {why}" for path, why in reasons), tuple(reasons)
+            )
+        for change in chosen:
+            content = after.get(change.path)
+            if content is None:
+                (root / change.path).unlink(missing_ok=True)
+            else:
+                _write(root / change.path, content)
+        return Applied(tuple(change.path for change in chosen))
+
+    async def read(self, root: Path, commit: str, path: str) -> bytes | None:
+        return self._commits[commit].get(path)
+
+    async def read_live(self, root: Path, path: str) -> str:
+        return _live_text(root, path)
+
+    async def release(self, task: TaskId, root: Path) -> None:
+        shutil.rmtree(self._folder / task, ignore_errors=True)
+
+    def _commit(self, files: Files) -> str:
+        commit = hashlib.sha1(repr(sorted(files.items())).encode()).hexdigest()
+        self._commits[commit] = files
+        return commit
+
+
+def _live_text(root: Path, path: str) -> str:
+    target = root / path
+    if not target.resolve().is_relative_to(root.resolve()):
+        raise InvalidRequest(f"{path} is outside of {root}; name a file inside of it.")
+    try:
+        return target.read_bytes().decode()
+    except (OSError, UnicodeDecodeError) as problem:
+        raise InvalidRequest(f"{path} cannot be read as text: {problem}.") from None
+
+
+def _files_below(root: Path) -> Files:
+    if not root.is_dir():
+        raise NotAWorkspace(f"{root} is not a folder; name the folder that you work in.")
+    found = (path for path in root.rglob("*") if path.is_file() and ".git" not in path.relative_to(root).parts)
+    return {path.relative_to(root).as_posix(): path.read_bytes() for path in found}
+
+
+def _write(target: Path, content: bytes) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(content)
+
+
+def _selected(changes: ChangeSet, paths: Sequence[str]) -> list[FileChange]:
+    if unknown := set(paths) - {change.path for change in changes.files}:
+        raise InvalidRequest(f"{', '.join(sorted(unknown))}: not changed by this task; leave it out.")
+    return [change for change in changes.files if not paths or change.path in paths]
+
+
+def _lines(content: bytes | None) -> list[str]:
+    return (content or b"").decode(errors="replace").splitlines(keepends=True)
+
+
+def _change(path: str, old: bytes | None, new: bytes | None) -> FileChange:
+    status = FileStatus.ADDED if old is None else FileStatus.DELETED if new is None else FileStatus.MODIFIED
+    modes = ("" if old is None else "100644", "" if new is None else "100644")
+    if b"\0" in (old or b"") + (new or b""):
+        return FileChange(path, status, *modes, 0, 0, binary=True)
+    groups = list(difflib.SequenceMatcher(None, _lines(old), _lines(new)).get_grouped_opcodes())
+    hunks, added, removed = [], 0, 0
+    for group in groups:
+        (_, a, _, c, _), (_, _, b, _, d) = group[0], group[-1]
+        hunks.append(Hunk(a + (b > a), b - a, c + (d > c), d - c))
+        edits = [codes for codes in group if codes[0] != "equal"]
+        removed += sum(codes[2] - codes[1] for codes in edits)
+        added += sum(codes[4] - codes[3] for codes in edits)
+    return FileChange(path, status, *modes, added, removed, hunks=tuple(hunks))
