@@ -27,6 +27,11 @@ class FakeWorkspace:
         self._folder = folder
         self._commits: dict[str, Files] = {}
 
+    async def locate(self, folder: Path) -> Path:
+        if not folder.is_dir():
+            raise NotAWorkspace(f"{folder} is not a folder")
+        return folder
+
     async def snapshot(self, root: Path, buffers: Mapping[str, str]) -> Snapshot:
         return Snapshot(self._commit(_files_below(root) | {path: text.encode() for path, text in buffers.items()}))
 
