@@ -1,0 +1,1 @@
+"""Where events last: the journal on SQLite. Knows what an event looks like as JSON, and nothing of what events mean."""
