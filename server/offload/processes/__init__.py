@@ -1,0 +1,22 @@
+"""Starting and ending other programs: bounded short commands, long-running processes, and the trees below them.
+
+An adapter for the other adapters. It knows nothing of git, of agents or of tasks, and it lets `OSError` through when a
+program cannot be started: only the caller can say which program that is and how to install it.
+"""
+
+from offload.processes.environment import without
+from offload.processes.spawn import Completed, OutputTooLarge, Process, Processes, TookTooLong
+from offload.processes.tree import Identity, alive, stop, tree
+
+__all__ = [
+    "Completed",
+    "Identity",
+    "OutputTooLarge",
+    "Process",
+    "Processes",
+    "TookTooLong",
+    "alive",
+    "stop",
+    "tree",
+    "without",
+]
