@@ -42,11 +42,15 @@ class TaskResult(View):
 
 
 class WaitForTasksResult(View):
-    """`done` says whether what was waited for has come; when it is false call again with `after_revision`."""
+    """`done` says whether what was waited for has come; when it is false call again with `after_revision`.
+
+    `left_out` counts tasks that did not fit into a short result; their revisions are there.
+    """
 
     done: bool
     tasks: list[TaskStatus]
     after_revision: dict[str, int]
+    left_out: int = 0
 
 
 class ListTasksResult(View):

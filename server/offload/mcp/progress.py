@@ -1,0 +1,45 @@
+"""What a host hears while one of its calls waits: every change of the tasks that it waits for, and a sign of life."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from offload.core.delegation import Delegation
+from offload.core.timing import within
+from offload.domain.task import Task
+from offload.wire.params import ContinueTaskParams, Params, StartTaskParams, WaitForTasksParams
+
+EVERY_S = 10  # Some hosts end a call that was silent for long; those that count do so from 30 s up.
+
+Report = Callable[[float, str], Awaitable[None]]
+
+
+def concerned(params: Params) -> Callable[[Task], bool] | None:
+    """Which tasks a call waits for; None for a call that does not wait."""
+    match params:
+        case WaitForTasksParams(task_ids=ids):
+            return lambda task: task.id.startswith(tuple(ids))
+        case ContinueTaskParams(task_id=task_id, wait_s=wait_s) if wait_s:
+            return lambda task: task.id.startswith(task_id)
+        case StartTaskParams(brief=brief, wait_s=wait_s) if wait_s:
+            return lambda task: task.spec.brief == brief
+        case _:
+            return None
+
+
+async def report(delegation: Delegation, concerns: Callable[[Task], bool], send: Report) -> None:
+    """Until cancelled: one report per change, at least one every `EVERY_S` seconds, strictly increasing."""
+    count = 0
+    with delegation.watching() as watcher:
+        while True:
+            changed = await within(delegation.clock, EVERY_S, watcher.changes())
+            messages = ["still waiting"] if changed is None else [say(task) for task in changed if concerns(task)]
+            for message in messages:
+                count += 1
+                await send(count, message)
+
+
+def say(task: Task) -> str:
+    """One line: the task, where it stands, and what its worker is doing."""
+    doing = f": {task.activity.label}" if task.activity and task.activity.label else ""
+    return f"{task.id} {task.phase}{doing}"

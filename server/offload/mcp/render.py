@@ -1,0 +1,131 @@
+"""Results made small enough for a model: under 8 kB, trimmed in a fixed order, with a count or an offset for what was left out.
+
+Fields that have their default are left out; a model need not read that nothing is there. Nothing is cut inside a character.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
+
+from offload.wire.views import View
+
+LIMIT = 7_900  # bytes of the result as JSON in UTF-8
+_COUNTER = 60  # bytes for a count or an offset that a trimmed result gets
+
+Facts = dict[str, Any]
+
+
+def render(view: View) -> tuple[Facts, str]:
+    """The structured content, and the same as text: some hosts show a model only the one, some only the other."""
+    facts: Facts = view.model_dump(mode="json", exclude_defaults=True)
+    _drop_hunks(facts)
+    _cut_strings(facts, 1000)
+    for step in _STEPS:
+        excess = len(_text(facts).encode()) - LIMIT
+        if excess <= 0:
+            break
+        step(facts, excess + _COUNTER)
+    return facts, _text(facts)
+
+
+def _text(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _drop_hunks(facts: Facts) -> None:
+    """A model reads files and counts; hunks are for editors."""
+    for file in (facts.get("changes") or {}).get("files", ()):
+        file.pop("hunks", None)
+
+
+def _drop_partial_text(facts: Facts, _: int) -> None:
+    for status in (facts, *facts.get("tasks", ())):
+        status.pop("partial_text", None)
+
+
+def _fewer_files(facts: Facts, excess: int, *, keep: int) -> None:
+    changes = facts.get("changes")
+    if changes:
+        _leave_out(changes, "files", "files_left_out", excess, keep=keep)
+
+
+def _fewer_models(facts: Facts, excess: int) -> None:
+    """From the longest list first, so that a worker with few models keeps them."""
+    workers = sorted(facts.get("workers", ()), key=lambda worker: -len(worker.get("models", ())))
+    for worker in workers:
+        excess -= _leave_out(worker, "models", "models_left_out", excess, keep=5)
+
+
+def _fewer_tasks(facts: Facts, excess: int) -> None:
+    """The last ones go first; after a wait, those that still work before those that have something to say."""
+    if "done" in facts:
+        facts["tasks"].sort(key=lambda status: status["state"] == "working")
+    _leave_out(facts, "tasks", "left_out", excess, keep=1)
+
+
+def _leave_out(holder: Facts, name: str, counter: str, excess: int, *, keep: int) -> int:
+    """Take items off the end of a list until `excess` bytes are gained or `keep` are left; says how many bytes were gained."""
+    items = holder.get(name, [])
+    before, gained = len(items), 0
+    while len(items) > keep and gained < excess:
+        gained += len(_text(items.pop()).encode()) + 1
+    if len(items) < before:
+        holder[counter] = holder.get(counter, 0) + before - len(items)
+    return gained
+
+
+def _shorter_text(facts: Facts, excess: int) -> None:
+    """One character at least stays, so that who reads on by `next_text_offset` comes to the end."""
+    text = facts.get("text", "")
+    kept, gained = len(text), 0
+    while kept > 1 and gained < excess:
+        kept -= 1
+        gained += len(_text(text[kept]).encode()) - len('""')
+    if kept < len(text):
+        facts["text"] = text[:kept]
+        facts["next_text_offset"] = facts["text_offset"] + kept
+
+
+def _cut_strings(facts: Facts, most: int) -> None:
+    """Sentences, commands and names: nobody needs the second thousand characters of one. Ids are never cut."""
+    for holder in _dicts(facts):
+        for key, value in holder.items():
+            if isinstance(value, str) and len(value) > most and not key.endswith("id") and key != "text":
+                holder[key] = value[:most] + "…"
+
+
+def _last_resort(facts: Facts, _: int, *, most: int, items: int) -> None:
+    """Many long questions, agents or recipes at once: the beginning of each, and the first ones."""
+    for holder in _dicts(facts):
+        for key, value in holder.items():
+            if isinstance(value, list):
+                holder[key] = [
+                    item[:most] + "…" if isinstance(item, str) and len(item) > most else item for item in value[:items]
+                ]
+    _cut_strings(facts, most)
+
+
+def _dicts(value: object) -> Iterable[Facts]:
+    if isinstance(value, dict):
+        yield value
+        for item in value.values():
+            yield from _dicts(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _dicts(item)
+
+
+_STEPS: tuple[Callable[[Facts, int], None], ...] = (
+    _drop_partial_text,
+    partial(_fewer_files, keep=10),
+    _fewer_models,
+    _fewer_tasks,
+    _shorter_text,
+    partial(_fewer_files, keep=0),
+    partial(_last_resort, most=200, items=20),
+    partial(_last_resort, most=100, items=10),
+    partial(_last_resort, most=40, items=3),
+)
