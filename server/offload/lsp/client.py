@@ -1,0 +1,93 @@
+"""What the connected editor can, and every call back to it. Knows nothing of tasks."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable
+
+from lsprotocol import types
+from pygls.exceptions import JsonRpcException
+from pygls.lsp.server import LanguageServer
+
+from offload.domain.text import Encoding
+
+logger = logging.getLogger(__name__)
+
+_ANSWER_S = 10.0  # A person may be asked something meanwhile, but nothing of ours depends on the answer.
+
+
+class Client:
+    """Empty-handed until `learn`; an editor that answers late, with an error or not at all changes nothing here."""
+
+    def __init__(self, server: LanguageServer, answer_s: float = _ANSWER_S) -> None:
+        self._server = server
+        self._answer_s = answer_s
+        self.name = ""
+        self.encoding = Encoding.UTF_16
+        self.shows_progress = False
+        self.shows_documents = False
+        self.has_code_lens = False
+        self.refreshes_code_lens = False
+        self.draws_marks = False
+
+    def learn(self, params: types.InitializeParams) -> None:
+        """Take in what the editor says about itself; `initializationOptions.offload.marks` = "client" means that a client
+        of ours draws the status beside the blocks."""
+        can = params.capabilities
+        self.name = params.client_info.name if params.client_info else ""
+        chosen = self._server.workspace.position_encoding
+        self.encoding = Encoding(str(getattr(chosen, "value", chosen)))
+        self.shows_progress = bool(can.window and can.window.work_done_progress)
+        self.shows_documents = bool(can.window and can.window.show_document and can.window.show_document.support)
+        self.has_code_lens = bool(can.text_document and can.text_document.code_lens)
+        self.refreshes_code_lens = bool(
+            can.workspace and can.workspace.code_lens and can.workspace.code_lens.refresh_support
+        )
+        options = params.initialization_options
+        ours = options.get("offload") if isinstance(options, dict) else None
+        self.draws_marks = isinstance(ours, dict) and ours.get("marks") == "client"
+
+    def say(self, text: str, kind: types.MessageType = types.MessageType.Info) -> None:
+        """Show one line to the person."""
+        self._server.window_show_message(types.ShowMessageParams(kind, f"offload: {text}"))
+
+    def progress(
+        self, token: str, value: types.WorkDoneProgressBegin | types.WorkDoneProgressReport | types.WorkDoneProgressEnd
+    ) -> None:
+        self._server.protocol.notify(types.PROGRESS, types.ProgressParams(token, value))
+
+    async def create_progress(self, token: str) -> bool:
+        """Whether the editor took the token."""
+        params = types.WorkDoneProgressCreateParams(token)
+        return self.shows_progress and await self._asked(self._server.window_work_done_progress_create_async(params))
+
+    async def refresh_code_lens(self) -> None:
+        """Have the editor ask for its code lenses again, if it announced that it can."""
+        if self.refreshes_code_lens:
+            await self._asked(self._server.workspace_code_lens_refresh_async(None))
+
+    async def show_document(self, uri: str) -> bool:
+        """Whether the editor shows it."""
+        if not self.shows_documents:
+            return False
+        return await self._asked(
+            self._server.window_show_document_async(types.ShowDocumentParams(uri, take_focus=True))
+        )
+
+    def publish(self, uri: str, diagnostics: list[types.Diagnostic]) -> None:
+        self._server.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, diagnostics))
+
+    def notify(self, method: str, params: dict[str, object]) -> None:
+        """A notification of our own."""
+        self._server.protocol.notify(method, params)
+
+    async def _asked(self, answer: Awaitable[object]) -> bool:
+        """Whether the editor did as it was asked, in bounded time. The protocol ignores an answer that comes late."""
+        try:
+            async with asyncio.timeout(self._answer_s):
+                await answer
+        except (JsonRpcException, OSError, TimeoutError) as error:
+            logger.debug("the editor did not do as it was asked: %s", type(error).__name__)
+            return False
+        return True

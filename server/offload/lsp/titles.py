@@ -1,0 +1,78 @@
+"""A task in the few words that fit beside a block: the same in lenses, diagnostics, progress and menus."""
+
+from __future__ import annotations
+
+from offload.core.delegation import Live
+from offload.domain.change import ChangeSet
+from offload.domain.task import Phase, Task
+from offload.domain.turn import Turn
+from offload.wire import words
+
+_LONGEST = 60
+
+_PLAIN: dict[Phase, str] = {
+    Phase.QUEUED: "queued",
+    Phase.STARTING: "starting",
+    Phase.WORKING: "working",
+    Phase.CHECKING: "checking the result",
+    Phase.CANCELLING: "stopping",
+    Phase.RECOVERING: "recovering",
+    Phase.READY: "ready",
+    Phase.FAILED: "failed",
+    Phase.CANCELLED: "cancelled",
+    Phase.INTERRUPTED: "interrupted",
+}
+
+
+def mark(task: Task, live: Live, now: float) -> str:
+    """What stands beside the block: "offload: tests — working: running the test suite (12 s)"."""
+    name = task.spec.recipe if task.spec.recipe in task.spec.title else task.spec.title
+    return f"offload: {short(name)} — {state(task, live, now)}"
+
+
+def state(task: Task, live: Live, now: float) -> str:
+    """Where the task stands."""
+    text = _PLAIN[task.phase]
+    turn = task.turn
+    if live.place is not None:
+        text += f", place {live.place}"
+    if task.asks:
+        ask = next(iter(task.asks.values()))
+        text = f"waits for you: {short(f'{ask.subject}: {ask.detail}')}"
+    elif task.activity is not None and task.phase is Phase.WORKING:
+        text += f": {short(task.activity.label or task.activity.kind)}"
+    if task.live and turn.started_at is not None:
+        text += f" ({words.seconds(max(0.0, now - turn.started_at))})"
+    if task.phase is Phase.READY:
+        text = f"{'applied' if landed(task) else 'ready'}: {summary(turn.changes)}"
+        if turn.needs_review:
+            text += f", needs a look: {short(turn.needs_review)}"
+    elif turn.failure is not None:
+        text += f": {short(turn.failure.message)}"
+    return text
+
+
+def summary(changes: ChangeSet | None) -> str:
+    """As in "1 file +40 -0"."""
+    if changes is None or not changes.files:
+        return "no change"
+    files = "1 file" if len(changes.files) == 1 else f"{len(changes.files)} files"
+    return f"{files} +{changes.added_lines} -{changes.removed_lines}"
+
+
+def short(text: str) -> str:
+    """One harmless line of at most 60 characters."""
+    line = words.one_line(text)
+    return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
+
+
+def landed(task: Task) -> bool:
+    """Whether the last turn's result was applied."""
+    return any(landing.turn == task.turn.id for landing in task.landings)
+
+
+def latest_changes(task: Task) -> ChangeSet | None:
+    """The newest change set with files in it: each turn's holds everything since the task's base."""
+    turns: tuple[Turn, ...] = task.turns[::-1]
+    found = next((turn.changes for turn in turns if turn.changes is not None), None)
+    return found if found is not None and found.files else None
