@@ -1,0 +1,52 @@
+"""Every error is told with its code and what to do."""
+
+import pytest
+from pydantic import ValidationError
+
+from offload.domain.errors import ApplyRefused, UnknownTask, all_errors
+from offload.mcp.errors import HINTS, error_text, params_text
+from offload.wire.params import StartTaskParams, WaitForTasksParams
+
+
+def test_every_error_of_the_tree_has_a_hint_and_no_hint_is_left_over():
+    assert {error.code for error in all_errors()} == set(HINTS)
+
+
+def test_an_error_is_its_code_its_message_and_what_to_do():
+    assert error_text(UnknownTask("there is no task 'x'")) == (
+        "unknown_task: there is no task 'x'\nCall list_tasks for the ids."
+    )
+
+
+def test_reasons_are_listed_and_counted_when_there_are_too_many():
+    text = error_text(ApplyRefused("2 files are in the way", tuple((f"f{n}.py", "conflict") for n in range(25))))
+    assert "\n- f0.py: conflict\n" in text
+    assert "\n- f19.py: conflict\n- and 5 more\n" in text
+    assert "f20.py" not in text
+
+
+def test_a_long_message_is_cut():
+    assert len(error_text(UnknownTask("x" * 10_000))) < 1_100
+
+
+def refused(params, **arguments):
+    with pytest.raises(ValidationError) as caught:
+        params(**arguments)
+    return params_text(caught.value, params)
+
+
+def test_wrong_arguments_are_named_one_by_one():
+    text = refused(WaitForTasksParams, task_ids=["a", 5], timeout_s=99, mode="both")
+    assert "\n- task_ids.1: Input should be a valid string\n" in text
+    assert "\n- timeout_s: Input should be less than or equal to 45\n" in text
+    assert "\n- mode: Input should be 'all' or 'any'\n" in text
+
+
+def test_a_misspelt_argument_is_named_with_those_that_exist():
+    assert "\n- breif: Extra inputs are not permitted; there are brief, file, symbol," in refused(
+        StartTaskParams, breif="x"
+    )
+
+
+def test_a_very_long_name_of_an_argument_is_cut():
+    assert len(refused(StartTaskParams, **{"x" * 50_000: 1})) < 2_000
