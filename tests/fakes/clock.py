@@ -24,9 +24,9 @@ class ManualClock:
         woken = asyncio.get_running_loop().create_future()
         entry = (self._now + seconds, next(self._order), woken)
         heapq.heappush(self._asleep, entry)
-        async with self._changed:
-            self._changed.notify_all()
         try:
+            async with self._changed:
+                self._changed.notify_all()
             await woken
         finally:
             if entry in self._asleep:  # cancelled: nobody waits for it any more

@@ -1,0 +1,40 @@
+"""Status and stop of the hub, in one line each way: `{"method": "status"}` → `{"result": {…}}`.
+
+Apart from the other protocols, because it must not change: any version of the command line can stop any version of the hub.
+"""
+
+from __future__ import annotations
+
+import json
+from asyncio import StreamReader, StreamWriter
+from collections.abc import Callable
+from typing import Any
+
+from offload.hub.hello import Hello
+
+LINE_LIMIT = 64 * 1024
+
+
+async def serve(
+    reader: StreamReader,
+    writer: StreamWriter,
+    hello: Hello,
+    *,
+    status: Callable[[], dict[str, Any]],
+    stop: Callable[[str], None],
+) -> None:
+    """Answer until the connection ends."""
+    while line := (await reader.readline())[:LINE_LIMIT]:
+        try:
+            method = json.loads(line)["method"]
+        except (ValueError, TypeError, KeyError, RecursionError):
+            method = None
+        if method == "status":
+            answer = {"result": status()}
+        elif method == "stop":
+            answer = {"result": {}}
+            stop(f"asked by process {hello.pid}")
+        else:
+            answer = {"error": {"code": "invalid_request", "message": 'the methods are "status" and "stop"'}}
+        writer.write(json.dumps(answer).encode() + b"\n")
+        await writer.drain()

@@ -1,0 +1,203 @@
+"""How a front gets a connection to the hub, starting the hub when there is none. Standard library only, and little of it."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from offload.hub import address
+from offload.hub.greeting import Refusal, greeting, welcome
+from offload.hub.lock import start_lock
+
+DEADLINE_S = 30.0  # a cold start takes half a second; this is for a machine that is busy with something else
+ANSWER_S = 10.0  # the hub answers a hello at once, unless its machine is very busy
+GLANCE_S = 0.5  # how often a front that waits for the answer looks at its own side
+FIRST_PAUSE_S, LAST_PAUSE_S = 0.005, 0.1
+
+# `-E -P`: another project's PYTHONPATH or folder must not decide what the hub imports. The interpreter is the front's own, so
+# offload is found where the front's is: in its venv, its pipx or its uv environment.
+COMMAND = (sys.executable, "-E", "-P", "-X", "utf8", "-m", "offload", "hub", "run")
+
+
+class Unreachable(Exception):
+    """There is no hub to talk to. The message is one sentence that says what to do; `code` is a word of the error tree."""
+
+    def __init__(self, message: str, code: str = "hub_unavailable") -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Link:
+    """An accepted connection: hello and answer are over. `rest` is what the hub sent right after its answer."""
+
+    __slots__ = ("connection", "pid", "rest", "version")
+
+    def __init__(self, connection: socket.socket, version: str, pid: int, rest: bytes) -> None:
+        self.connection = connection
+        self.version = version
+        self.pid = pid
+        self.rest = rest
+
+
+def reach(
+    kind: str,
+    environ: Mapping[str, str],
+    *,
+    client: str = "",
+    command: Sequence[str] = COMMAND,
+    pause: Callable[[float], None] = time.sleep,
+) -> Link:
+    """Connect to the hub of `environ`, started by `command` when there is none. `pause` is called between two attempts.
+
+    Raises `Unreachable`.
+    """
+    try:
+        state = address.state_folder(environ)
+        path = address.prepare(state)
+    except address.AddressError as error:
+        raise Unreachable(str(error)) from error
+    hello = greeting(kind, environ, client)
+    starter = Starter(state, environ, command)
+    began, seconds = time.monotonic(), FIRST_PAUSE_S
+    try:
+        while (link := attempt(path, hello, pause)) is None:
+            starter.start()
+            if time.monotonic() - began > DEADLINE_S:
+                raise Unreachable(f"no hub answered within {DEADLINE_S:.0f} s; see {starter.log}")
+            pause(seconds)
+            seconds = min(seconds * 1.5, LAST_PAUSE_S)
+        return link
+    finally:
+        starter.close()
+
+
+def find(kind: str, environ: Mapping[str, str], *, client: str = "") -> Link | None:
+    """Connect to the hub if there is one. Raises `Unreachable` when there is one that refuses."""
+    try:
+        path = address.socket_path(address.state_folder(environ))
+    except address.AddressError as error:
+        raise Unreachable(str(error)) from error
+    return attempt(path, greeting(kind, environ, client))
+
+
+def attempt(path: str, hello: bytes, pause: Callable[[float], None] = time.sleep) -> Link | None:
+    """One try. None: nobody listens, or a hub that is ending; nothing but the hello was sent, so that another try is safe."""
+    connection, link = socket.socket(socket.AF_UNIX), None
+    connection.settimeout(GLANCE_S)
+    try:
+        connection.connect(path)
+        link = _greet(connection, hello, pause)
+    except (FileNotFoundError, ConnectionRefusedError, ConnectionResetError):
+        pass
+    except Refusal as refusal:
+        if refusal.code != Refusal.CLOSING:
+            raise Unreachable(str(refusal), refusal.code) from refusal
+    except TimeoutError as error:
+        raise Unreachable(f"the hub at {path} does not answer; end it with `offload hub stop`") from error
+    except OSError as error:
+        raise Unreachable(f"the hub's socket {path} cannot be used: {error.strerror}") from error
+    finally:
+        if not link:
+            connection.close()
+    return link
+
+
+def _greet(connection: socket.socket, hello: bytes, pause: Callable[[float], None]) -> Link | None:
+    try:
+        connection.sendall(hello)
+    except BrokenPipeError:
+        pass  # refused before all of it was read; the reason may be there to be read
+    answer = b""
+    until = time.monotonic() + ANSWER_S
+    while b"\n" not in answer:
+        try:
+            received = connection.recv(65536)
+        except TimeoutError:
+            if time.monotonic() > until:
+                raise
+            pause(0)
+            continue
+        if not received:
+            return None
+        answer += received
+    line, _, rest = answer.partition(b"\n")
+    version, pid = welcome(line)
+    connection.settimeout(None)
+    return Link(connection, version, pid, rest)
+
+
+class Starter:
+    """Starts at most one hub at a time for all fronts of a state folder, and notices when it did not work."""
+
+    def __init__(self, state: str, environ: Mapping[str, str], command: Sequence[str]) -> None:
+        self.log = os.path.join(state, "hub.log")
+        self._state = state
+        self._environ = environ
+        self._command = command
+        self._lock = start_lock(state)
+        self._holds = False
+        self._child = 0
+        self._log_from = 0
+
+    def start(self) -> None:
+        """Start a hub unless one is being started. Raises `Unreachable` when ours ended with an error."""
+        if self._child and not self._ended():
+            return
+        self._holds = self._holds or self._lock.acquire()
+        if self._holds:
+            self._spawn()
+
+    def close(self) -> None:
+        """The hub is reached, or given up: others may start one."""
+        self._lock.release()
+
+    def _ended(self) -> bool:
+        """A hub that ends well has met another one, which may be ending: it is tried again."""
+        child, status = os.waitpid(self._child, os.WNOHANG)
+        if child and status:
+            raise Unreachable(f"the hub did not start: {self._last_words()} (see {self.log})")
+        return child != 0
+
+    def _spawn(self) -> None:
+        # Everything that this process was given beyond the three standard streams stays here: a hub that lives on with the
+        # write end of an editor's pipe would keep that pipe open for ever.
+        for descriptor in os.listdir("/dev/fd"):
+            if int(descriptor) > 2:
+                _keep(int(descriptor))
+        environ = {name: value for name, value in self._environ.items() if not name.startswith("GIT_")}
+        environ["OFFLOAD_STATE_DIR"] = self._state
+        log = os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        self._log_from = os.fstat(log).st_size
+        try:
+            self._child = os.posix_spawn(
+                self._command[0],
+                tuple(self._command),
+                environ,
+                file_actions=(
+                    (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                    (os.POSIX_SPAWN_DUP2, log, 1),
+                    (os.POSIX_SPAWN_DUP2, log, 2),
+                ),
+                setsid=True,
+                setsigmask=(),
+            )
+        except OSError as error:
+            raise Unreachable(f"the hub could not be started with {self._command[0]}: {error.strerror}") from error
+        finally:
+            os.close(log)
+
+    def _last_words(self) -> str:
+        with open(self.log, "rb") as log:
+            log.seek(self._log_from)
+            lines = log.read().decode(errors="replace").split("\n")
+        return next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing")
+
+
+def _keep(descriptor: int) -> None:
+    try:
+        os.set_inheritable(descriptor, False)  # noqa: FBT003 - takes no name
+    except OSError:
+        pass  # the listing's own, closed by now
