@@ -18,13 +18,15 @@ MODES = ("auto", "legacy", "2026-07-28")
 
 
 @asynccontextmanager
-async def served(house, delegation=None):
+async def served(house, delegation=None, **options):
     """The host's reader and writer; `serve_model` has ended by itself when this is left."""
     ours, theirs = socket.socketpair()
     caller = replace(house.caller, front=Front.MODEL, id="mcp-1", name="")
     server_reader, server_writer = await asyncio.open_connection(sock=theirs)
     reader, writer = await asyncio.open_connection(sock=ours, limit=64 * 1024 * 1024)
-    serving = asyncio.create_task(serve_model(delegation or house.delegation, caller, server_reader, server_writer))
+    serving = asyncio.create_task(
+        serve_model(delegation or house.delegation, caller, server_reader, server_writer, **options)
+    )
     try:
         yield reader, writer
     finally:

@@ -41,22 +41,25 @@ from offload.wire.params import Params
 
 logger = logging.getLogger(__name__)
 
-_LAST_WORDS_S = 5  # for a client that reads no more, and has not gone either
-
 Context = ServerRequestContext[dict[str, Any]]
 
 
 async def serve_model(
-    delegation: Delegation, caller: Caller, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    delegation: Delegation,
+    caller: Caller,
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    *,
+    last_words_s: float = 5,
 ) -> None:
-    """Serve one host until its connection ends."""
+    """Serve one host until it has ended its side; what it does not read within `last_words_s` after that is dropped."""
     to_server, from_client, to_client, from_server = lines.streams()
     server = _Calls(delegation, caller).server()
     async with anyio.create_task_group() as group:
         group.start_soon(lines.receive, reader, to_server, to_client.clone())
         group.start_soon(lines.send, from_server, writer)
         await server.run(from_client, to_client, server.create_initialization_options())
-        group.cancel_scope.deadline = anyio.current_time() + _LAST_WORDS_S
+        group.cancel_scope.deadline = anyio.current_time() + last_words_s
 
 
 class _Calls:
