@@ -97,7 +97,7 @@ def test_a_mark_moves_with_the_text_and_not_with_the_lines_of_messages(editor, a
     editor.lua("vim.api.nvim_buf_set_lines(0, 0, 0, true, { '# one', '# two' })")
     assert marks(editor) == [(6, "◀ tests working")]
     tell(editor, about(revision=2, phase="checking"))
-    assert marks(editor) == [(6, "◀ tests checking")]
+    assert marks(editor) == [(6, "◀ tests checking the result")]
 
 
 def test_tasks_at_one_block_have_a_mark_each(editor, about):
@@ -112,7 +112,7 @@ def test_a_closed_task_leaves_no_mark(editor, about):
 
 def test_an_older_state_that_comes_late_changes_nothing(editor, about):
     tell(editor, about(revision=2, phase="checking"), about(revision=1, phase="starting"))
-    assert marks(editor) == [(4, "◀ tests checking")]
+    assert marks(editor) == [(4, "◀ tests checking the result")]
 
 
 def test_a_task_without_a_block_or_for_another_file_draws_nothing(editor, about):

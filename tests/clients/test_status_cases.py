@@ -1,17 +1,65 @@
-"""The table of status texts itself: it must hold tasks as the hub sends them, or the clients are tested on something else."""
+"""The table of status texts itself: it holds tasks as the hub sends them, in the words that the server's own marks have."""
 
-from offload.domain.task import Phase
-from offload.domain.turn import ActivityKind
-from offload.wire.views import TaskView
+from offload.core.delegation import Live
+from offload.domain.ask import Ask, AskId
+from offload.domain.change import ChangeSet, FileChange
+from offload.domain.route import Route
+from offload.domain.task import Landing, Phase, Task, TaskId, TaskSpec
+from offload.domain.turn import Activity, ActivityKind, Failure, Turn, TurnId
+from offload.lsp import titles
+from offload.wire.views import TaskView, TurnView
 from tests.clients import status_cases
 
+VIEWS = [(mark, TaskView.model_validate(task)) for mark, _, task in status_cases.CASES]
 
-def test_every_case_is_a_task_as_it_goes_over_the_wire():
-    for _, _, task in status_cases.CASES:
-        TaskView.model_validate(task)
+
+def turn_of(view: TurnView) -> Turn:
+    changes = view.changes and ChangeSet(
+        view.changes.base,
+        view.changes.result,
+        tuple(FileChange(f.path, f.status, "", "", f.added_lines, f.removed_lines) for f in view.changes.files),
+    )
+    return Turn(
+        id=TurnId(view.turn_id),
+        brief=view.brief,
+        prompt="",
+        asked=Route(view.asked.worker),
+        queued_at=view.queued_at,
+        started_at=view.started_at,
+        changes=changes,
+        failure=view.failure and Failure(view.failure.code, view.failure.message),
+        needs_review=view.needs_review,
+    )
+
+
+def task_of(view: TaskView) -> Task:
+    """The task that the hub would have sent as `view`, as far as its words go."""
+    activity = view.activity
+    asks = (Ask(AskId(ask.ask_id), ask.kind, ask.subject, ask.detail, tuple(ask.choices)) for ask in view.asks)
+    return Task(
+        id=TaskId(view.task_id),
+        spec=TaskSpec(view.workspace, view.title, "", "", Route("opencode"), view.recipe),
+        phase=view.phase,
+        revision=view.revision,
+        created_at=view.created_at,
+        changed_at=view.changed_at,
+        turns=tuple(turn_of(turn) for turn in view.turns),
+        activity=activity and Activity(activity.kind, activity.label, activity.tool),
+        asks={ask.id: ask for ask in asks},
+        landings=tuple(Landing(TurnId(each.turn_id), "", tuple(each.paths), each.at) for each in view.landings),
+    )
 
 
 def test_every_phase_and_every_activity_has_a_case():
-    views = [TaskView.model_validate(task) for _, _, task in status_cases.CASES]
-    assert {view.phase for view in views} == set(Phase)
-    assert {view.activity.kind for view in views if view.activity} == set(ActivityKind)
+    assert {view.phase for _, view in VIEWS} == set(Phase)
+    assert {view.activity.kind for _, view in VIEWS if view.activity} == set(ActivityKind)
+
+
+def test_the_server_says_the_same():
+    """Its pieces are cut shorter; files that were left out of a view it counts itself."""
+    for mark, view in VIEWS:
+        said = titles.state(task_of(view), Live(place=view.place), view.changed_at)
+        status = mark.split(maxsplit=2)[2]
+        if view.turns[-1].changes and view.turns[-1].changes.files_left_out:
+            continue
+        assert status == said or (said.endswith("…") and status.startswith(said[:-1]))

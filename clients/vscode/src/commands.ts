@@ -142,8 +142,10 @@ export class Commands {
   }
 }
 
+// Each turn's change set holds all since the start, so the newest one counts, though a later turn may have ended without.
 function hasChanges(task: TaskView): boolean {
-  return rests(task) && (task.turns.at(-1)?.changes?.files.length ?? 0) > 0;
+  const newest = task.turns.findLast((turn) => turn.changes != null)?.changes;
+  return rests(task) && (newest?.files.length ?? 0) > 0;
 }
 
 async function pick(tasks: TaskView[], nothing: string): Promise<TaskView | undefined> {

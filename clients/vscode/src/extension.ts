@@ -83,8 +83,11 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
   try {
     await client.start();
     // Tasks from before this window came are not told of by themselves.
-    const { tasks: before } = await client.sendRequest<TaskListView>("offload/showTasks", {});
-    before.forEach(take);
+    for (const { uri } of vscode.workspace.workspaceFolders ?? []) {
+      const params = { workspace: uri.fsPath };
+      const { tasks: before } = await client.sendRequest<TaskListView>("offload/showTasks", params);
+      before.forEach(take);
+    }
   } catch (problem) {
     const reason = problem instanceof Error ? problem.message : String(problem);
     void vscode.window.showErrorMessage(`Offload could not be started (${reason}). See the setting offload.command.`);

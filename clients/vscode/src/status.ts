@@ -1,7 +1,7 @@
-// How a task is said in a few words beside its block. The Neovim client says the same: both are held to one table,
-// tests/clients/status_cases.json. Knows tasks as they come over the wire, no editor.
+// How a task is said in a few words beside its block: the same words as the server's own lenses and the Neovim client, which a
+// table of cases holds together (tests/clients/status_cases.json). Knows tasks as they come over the wire, no editor.
 
-import type { ActivityView, ChangesView, TaskView } from "./protocol";
+import type { ChangesView, TaskView } from "./protocol";
 
 /** How much a status wants to be looked at; each has a colour. */
 export type Level = "live" | "waiting" | "ready" | "failed" | "quiet";
@@ -16,11 +16,9 @@ const LIMIT = 100;
 
 const RESTING: ReadonlySet<string> = new Set(["ready", "failed", "cancelled", "interrupted"]);
 
-const ACTIVITY: Readonly<Record<string, string>> = {
-  thinking: "thinking",
-  writing: "writing",
-  retrying: "retrying",
-  stalled: "no sign of life",
+const PLAIN: Readonly<Record<string, string>> = {
+  checking: "checking the result",
+  cancelling: "stopping",
 };
 
 /** Whether nothing happens to the task by itself any more. */
@@ -51,53 +49,52 @@ export function summary(tasks: readonly TaskView[]): string {
 }
 
 function said(task: TaskView): Said {
-  const turn = task.turns.at(-1);
-  if (task.phase === "working") {
-    return working(task);
-  }
-  if (task.phase === "queued" && task.place != null) {
-    return { text: task.place === 1 ? "queued, next" : `queued, place ${task.place}`, level: "live" };
-  }
   if (!rests(task)) {
-    return { text: task.phase, level: "live" };
+    return live(task);
   }
-  const landing = task.landings.at(-1);
-  if (landing && landing.turn_id === turn?.turn_id) {
-    return { text: "applied", level: "quiet" };
+  if (task.phase === "ready") {
+    return ready(task);
   }
-  if (task.phase === "cancelled") {
-    return { text: "cancelled", level: "quiet" };
-  }
-  if (turn?.failure) {
-    return { text: `${task.phase}: ${turn.failure.message}`, level: "failed" };
-  }
-  if (turn?.needs_review) {
-    return { text: `needs review: ${turn.needs_review}`, level: "waiting" };
-  }
-  return { text: `${task.phase}: ${changed(turn?.changes)}`, level: "ready" };
+  const failure = task.turns.at(-1)?.failure;
+  const text = failure ? `${task.phase}: ${failure.message}` : task.phase;
+  return { text, level: task.phase === "cancelled" ? "quiet" : "failed" };
 }
 
-function working(task: TaskView): Said {
+function live(task: TaskView): Said {
   const [ask] = task.asks;
   if (ask) {
-    return { text: `waiting for you: ${ask.subject} ${ask.detail}`, level: "waiting" };
+    return { text: `waits for you: ${ask.subject}: ${ask.detail}`, level: "waiting" };
   }
-  return { text: task.activity ? `working: ${doing(task.activity)}` : "working", level: "live" };
+  let text = PLAIN[task.phase] ?? task.phase;
+  if (task.place != null) {
+    text += `, place ${task.place}`;
+  } else if (task.phase === "working" && task.activity) {
+    text += `: ${task.activity.label || task.activity.kind}`;
+  }
+  return { text, level: "live" };
 }
 
-function doing(activity: ActivityView): string {
-  return activity.label || ACTIVITY[activity.kind] || `running ${activity.tool}`;
+function ready(task: TaskView): Said {
+  const turn = task.turns.at(-1);
+  const applied = turn !== undefined && task.landings.at(-1)?.turn_id === turn.turn_id;
+  const text = `${applied ? "applied" : "ready"}: ${summaryOf(turn?.changes)}`;
+  if (turn?.needs_review) {
+    return { text: `${text}, needs a look: ${turn.needs_review}`, level: "waiting" };
+  }
+  return { text, level: applied ? "quiet" : "ready" };
 }
 
-function changed(changes: ChangesView | null | undefined): string {
+function summaryOf(changes: ChangesView | null | undefined): string {
   const count = changes ? changes.files.length + (changes.files_left_out ?? 0) : 0;
   if (!changes || count === 0) {
-    return "no changes";
+    return "no change";
   }
-  return `${count} file${count === 1 ? "" : "s"}, +${changes.added_lines} -${changes.removed_lines}`;
+  return `${count} file${count === 1 ? "" : "s"} +${changes.added_lines} -${changes.removed_lines}`;
 }
 
+// What a worker said must not reach the screen raw: control characters become a visible sign.
 function oneLine(text: string): string {
-  const characters = Array.from(text.trim().replace(/\s+/g, " "));
-  return characters.length <= LIMIT ? characters.join("") : `${characters.slice(0, LIMIT - 1).join("")}…`;
+  const line = text.trim().replace(/\s+/g, " ").replace(/\p{Cc}/gu, "\u{FFFD}");
+  const characters = Array.from(line);
+  return characters.length <= LIMIT ? line : `${characters.slice(0, LIMIT - 1).join("")}…`;
 }

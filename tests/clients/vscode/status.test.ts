@@ -15,7 +15,7 @@ for (const { mark: text, level, task: changed, turn } of table.cases) {
 }
 
 test("a status is the mark without the recipe", () => {
-  assert.equal(status(task({ phase: "checking" })).text, "checking");
+  assert.equal(status(task({ phase: "checking" })).text, "checking the result");
 });
 
 test("the status bar counts what runs, and says first who waits", () => {

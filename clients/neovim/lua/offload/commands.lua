@@ -79,11 +79,15 @@ local function is_live(task)
   return not status.rests(task)
 end
 
+--- Each turn's change set holds all since the start, so the newest one counts, though a later turn may have ended without.
 ---@param task offload.TaskView
 ---@return boolean
 local function has_changes(task)
-  local changes = task.turns[#task.turns].changes
-  return status.rests(task) and changes ~= nil and #changes.files > 0
+  local newest
+  for _, turn in ipairs(task.turns) do
+    newest = turn.changes or newest
+  end
+  return status.rests(task) and newest ~= nil and #newest.files > 0
 end
 
 ---@param task offload.TaskView

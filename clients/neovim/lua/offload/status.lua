@@ -1,24 +1,23 @@
---- How a task is said in a few words beside its block. The VS Code client says the same: both are held to one table,
---- tests/clients/status_cases.json. Knows tasks as they come over the wire, no buffers.
+--- How a task is said in a few words beside its block: the same words as the server's own lenses and the VS Code client, which a
+--- table of cases holds together (tests/clients/status_cases.json). Knows tasks as they come over the wire, no buffers.
 
 local M = {}
 
 --- Longer texts are cut: a mark shares its line with code.
 local LIMIT = 100
 
-local ACTIVITY = {
-  thinking = 'thinking',
-  writing = 'writing',
-  retrying = 'retrying',
-  stalled = 'no sign of life',
+local PLAIN = {
+  checking = 'checking the result',
+  cancelling = 'stopping',
 }
 
 ---@alias offload.Level 'live'|'waiting'|'ready'|'failed'|'quiet'
 
+--- What a worker said must not move the cursor or set the window's title, so control characters become a visible sign.
 ---@param text string
 ---@return string
 local function one_line(text)
-  text = vim.trim((text:gsub('%s+', ' ')))
+  text = vim.trim((text:gsub('%s+', ' '))):gsub('%c', '\u{FFFD}'):gsub('\194[\128-\159]', '\u{FFFD}')
   if vim.fn.strchars(text) <= LIMIT then
     return text
   end
@@ -27,50 +26,54 @@ end
 
 ---@param changes offload.ChangesView?
 ---@return string
-local function changed(changes)
+local function summary(changes)
   local count = changes and #changes.files + (changes.files_left_out or 0) or 0
   if not changes or count == 0 then
-    return 'no changes'
+    return 'no change'
   end
-  return ('%d file%s, +%d -%d'):format(count, count == 1 and '' or 's', changes.added_lines, changes.removed_lines)
+  return ('%d file%s +%d -%d'):format(count, count == 1 and '' or 's', changes.added_lines, changes.removed_lines)
 end
 
 ---@param task offload.TaskView
 ---@return string, offload.Level
-local function working(task)
+local function live(task)
   local ask = task.asks[1]
   if ask then
-    return ('waiting for you: %s %s'):format(ask.subject, ask.detail), 'waiting'
+    return ('waits for you: %s: %s'):format(ask.subject, ask.detail), 'waiting'
   end
-  local activity = task.activity
-  if not activity then
-    return 'working', 'live'
+  local text = PLAIN[task.phase] or task.phase
+  if task.place then
+    text = ('%s, place %d'):format(text, task.place)
+  elseif task.phase == 'working' and task.activity then
+    text = ('%s: %s'):format(text, task.activity.label ~= '' and task.activity.label or task.activity.kind)
   end
-  local doing = activity.label ~= '' and activity.label or ACTIVITY[activity.kind] or ('running ' .. activity.tool)
-  return 'working: ' .. doing, 'live'
+  return text, 'live'
+end
+
+---@param task offload.TaskView
+---@return string, offload.Level
+local function ready(task)
+  local turn = task.turns[#task.turns]
+  local landing = task.landings[#task.landings]
+  local applied = landing ~= nil and landing.turn_id == turn.turn_id
+  local text = ('%s: %s'):format(applied and 'applied' or 'ready', summary(turn.changes))
+  if turn.needs_review ~= '' then
+    return ('%s, needs a look: %s'):format(text, turn.needs_review), 'waiting'
+  end
+  return text, applied and 'quiet' or 'ready'
 end
 
 ---@param task offload.TaskView
 ---@return string, offload.Level
 local function said(task)
-  local turn = task.turns[#task.turns]
-  local landing = task.landings[#task.landings]
-  if task.phase == 'working' then
-    return working(task)
-  elseif task.phase == 'queued' and task.place then
-    return task.place == 1 and 'queued, next' or ('queued, place %d'):format(task.place), 'live'
-  elseif not M.rests(task) then
-    return task.phase, 'live'
-  elseif landing and landing.turn_id == turn.turn_id then
-    return 'applied', 'quiet'
-  elseif task.phase == 'cancelled' then
-    return 'cancelled', 'quiet'
-  elseif turn.failure then
-    return ('%s: %s'):format(task.phase, turn.failure.message), 'failed'
-  elseif turn.needs_review ~= '' then
-    return 'needs review: ' .. turn.needs_review, 'waiting'
+  if not M.rests(task) then
+    return live(task)
+  elseif task.phase == 'ready' then
+    return ready(task)
   end
-  return ('%s: %s'):format(task.phase, changed(turn.changes)), 'ready'
+  local failure = task.turns[#task.turns].failure
+  local text = failure and ('%s: %s'):format(task.phase, failure.message) or task.phase
+  return text, task.phase == 'cancelled' and 'quiet' or 'failed'
 end
 
 --- Whether nothing happens to the task by itself any more.
