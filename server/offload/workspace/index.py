@@ -1,0 +1,116 @@
+"""Brings an index up to date with a folder: only what differs is read, and nothing of theirs runs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from offload.domain.errors import GitFailed
+from offload.workspace.git import Git
+from offload.workspace.repository import Repository
+
+MOST_FILES = 50_000
+MOST_BYTES = 1 << 30
+LISTING_LIMIT = 32 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Differing:
+    """What differs from an index: `tracked` was changed or deleted, `new` is not ignored, `embedded` are folders that are
+    repositories of their own (ending in "/")."""
+
+    tracked: tuple[str, ...]
+    new: tuple[str, ...]
+    embedded: tuple[str, ...]
+
+
+async def differing(git: Git, repository: Repository, folder: Path, index: Path) -> Differing:
+    """List what differs between `index` and `folder`, by the times that the index holds."""
+    listed = await git.ours(
+        repository.private,
+        *("ls-files", "-z", "-t", "--modified", "--deleted", "--others", "--exclude-standard"),
+        settings=repository.settings,
+        work_tree=folder,
+        index=index,
+        output_limit=LISTING_LIMIT,
+    )
+    tracked, new, embedded = {}, [], []
+    for line in os.fsdecode(listed.stdout).split("\0")[:-1]:
+        tag, path = line[0], line[2:]
+        if tag != "?":
+            tracked[path] = True  # listed twice when it was deleted
+        elif path.endswith("/"):
+            embedded.append(path)
+        else:
+            new.append(path)
+    return Differing(tuple(tracked), tuple(new), tuple(embedded))
+
+
+async def take_in(git: Git, repository: Repository, folder: Path, index: Path, paths: Sequence[str]) -> None:
+    """Record the present state of `paths` in `index`."""
+    if paths:
+        await git.ours(
+            repository.private,
+            *("update-index", "--add", "--remove", "--replace", "-z", "--stdin"),
+            settings=repository.settings,
+            work_tree=folder,
+            index=index,
+            stdin=b"".join(os.fsencode(path) + b"\0" for path in paths),
+        )
+
+
+async def write_tree(git: Git, repository: Repository, index: Path) -> str:
+    written = await git.ours(repository.private, "write-tree", index=index)
+    return written.stdout.decode().strip()
+
+
+def too_much(folder: Path, paths: Sequence[str]) -> str:
+    """Why these new files are more than a copy should hold, "" when they are not."""
+    if len(paths) > MOST_FILES:
+        return f"{folder} holds {len(paths)} files that git does not know, more than {MOST_FILES}"
+    size = 0
+    for path in paths:
+        try:
+            size += (folder / path).lstat().st_size
+        except FileNotFoundError:
+            continue  # it went away since it was listed; update-index sees the same
+    return (
+        f"{folder} holds {size >> 20} MiB that git does not know, more than {MOST_BYTES >> 20}"
+        if size > MOST_BYTES
+        else ""
+    )
+
+
+def copy_index(source: Path, target: Path) -> None:
+    """Copy an index with its time, by which git tells which entries it must look at again; without one, begin empty."""
+    target.unlink(missing_ok=True)
+    try:
+        with source.open("rb") as opened:
+            content, status = opened.read(), os.fstat(opened.fileno())
+    except FileNotFoundError:
+        return
+    target.write_bytes(content)
+    os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+async def commit(git: Git, private: Path, tree: str, parent: str, message: str) -> str:
+    parents = ("-p", parent) if parent else ()
+    made = await git.ours(private, "commit-tree", tree, *parents, "-m", message)
+    return made.stdout.decode().strip()
+
+
+async def pin(git: Git, private: Path, commit_id: str, tree: str, known: Sequence[str]) -> None:
+    """Pack all of `tree` that is not in the trees `known` into the private directory, and keep `commit_id` by a ref: what
+    we borrow goes away when the user's git tidies up."""
+    wanted = "".join(f"{line}\n" for line in (tree, *(f"^{one}" for one in known)))
+    pack = private / "objects" / "pack" / "pack"
+    options = ("--revs", "--quiet", "--window=0", "--non-empty", "--missing=allow-any")
+    await git.ours(private, "pack-objects", *options, pack, stdin=wanted.encode())
+    await git.ours(private, "update-ref", f"refs/offload/{commit_id}", commit_id)
+
+
+def refuse_too_much(folder: Path, paths: Sequence[str], advice: str) -> None:
+    if problem := too_much(folder, paths):
+        raise GitFailed(f"{problem}; {advice}")

@@ -1,0 +1,121 @@
+"""A task's own folder: an ordinary repository for its worker, and what the worker made of it."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from offload.domain.change import ChangeSet
+from offload.domain.errors import GitFailed
+from offload.domain.task import TaskId
+from offload.workspace.changes import ALL, file_changes
+from offload.workspace.git import IDENTITY, Git
+from offload.workspace.index import commit, copy_index, differing, refuse_too_much, take_in, write_tree
+from offload.workspace.repository import Repository, borrow, copy_rules, load, save
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a task's things are. The saved index and the record lie outside of what the worker is given."""
+
+    outer: Path
+    index: Path
+    record: Path
+
+    @classmethod
+    def of(cls, state_folder: Path, private: Path, task: TaskId) -> Place:
+        kept = private / "tasks"
+        return cls(state_folder / "tasks" / task, kept / f"{task}.index", kept / f"{task}.json")
+
+    def clone(self, repository: Repository) -> Path:
+        """Named like the user's folder: some tools take a project's name from it."""
+        return self.outer / (repository.top.name or "files")
+
+
+async def make(git: Git, repository: Repository, place: Place, base: str) -> Path:
+    """The task folder, checked out at `base`; the one that is there already when it was finished."""
+    if place.index.exists():
+        return place.clone(load(place.record))
+    clone = place.clone(repository)
+    await asyncio.to_thread(shutil.rmtree, place.outer, ignore_errors=True)
+    place.outer.mkdir(parents=True, mode=0o700)
+    await git.init(clone, repository.object_format)
+    await asyncio.to_thread(_furnish, repository, clone)
+    await git.ours(
+        clone / ".git", "checkout", "--quiet", "--detach", base, settings=repository.settings, work_tree=clone
+    )
+    (clone / repository.prefix).mkdir(parents=True, exist_ok=True)
+    save(repository, place.record)
+    beside = place.index.with_suffix(".new")
+    copy_index(clone / ".git" / "index", beside)
+    beside.replace(place.index)  # last: it says that the folder is finished
+    return clone
+
+
+def _furnish(repository: Repository, clone: Path) -> None:
+    """What `git clone --shared` would write, without a remote, and with the user's settings by value."""
+    git_dir = clone / ".git"
+    borrow(git_dir, repository.private / "objects")
+    (git_dir / "info").mkdir(exist_ok=True)
+    copy_rules(repository, git_dir)
+    values = {**repository.settings, "gc.auto": "0", **{f"user.{name}": value for name, value in IDENTITY.items()}}
+    lines = []
+    for name, value in values.items():
+        section, key = name.split(".")
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+        lines.append(f'[{section}]\n\t{key} = "{escaped}"\n')
+    with (git_dir / "config").open("a") as config:
+        config.writelines(lines)
+
+
+async def collect(git: Git, place: Place, base: str) -> tuple[ChangeSet, str]:
+    """All that differs from `base`, and the tree of it, by the index that was saved when the folder was made."""
+    repository = await asyncio.to_thread(load, place.record)
+    clone = place.clone(repository)
+    if not clone.is_dir():
+        raise GitFailed(f"The task's folder {clone} is gone; its work cannot be read.")
+    with tempfile.TemporaryDirectory(dir=repository.private / "tasks") as scratch:
+        index = Path(scratch, "index")
+        await asyncio.to_thread(copy_index, place.index, index)
+        found = await differing(git, repository, clone, index)
+        walked = await _walk(git, repository, clone, found.embedded, Path(scratch, "none"))
+        new = [*found.new, *walked]
+        advice = "the work is kept there; ignore or remove what is not part of it, then continue the task."
+        await asyncio.to_thread(refuse_too_much, clone, new, advice)
+        reached = await asyncio.to_thread(_not_behind_links, clone, (*found.tracked, *new))
+        await take_in(git, repository, clone, index, reached)
+        tree = await write_tree(git, repository, index)
+    only = (f"--relative={repository.prefix}",) if repository.prefix else ()
+    printed, result = await asyncio.gather(
+        git.ours(repository.private, *ALL, *only, base, tree),
+        commit(git, repository.private, tree, base, "Result of a task"),
+    )
+    files = await asyncio.to_thread(file_changes, printed.stdout)
+    return ChangeSet(base, result if files else base, files), tree
+
+
+async def _walk(git: Git, repository: Repository, clone: Path, embedded: tuple[str, ...], nothing: Path) -> list[str]:
+    """The files of folders that the worker made repositories: without this only a link to each would be recorded."""
+    waiting = list(embedded)
+    files: list[str] = []
+    while waiting:
+        inner = waiting.pop()
+        found = await differing(git, repository, clone / inner, nothing)
+        files.extend(inner + path for path in found.new)
+        waiting.extend(inner + path for path in found.embedded)
+    return files
+
+
+def _not_behind_links(clone: Path, paths: tuple[str, ...]) -> list[str]:
+    """Without those that are reached through a link: what a folder held goes when a link takes its place."""
+    links: dict[str, bool] = {"": False}
+
+    def behind(folder: str) -> bool:
+        if folder not in links:
+            links[folder] = behind(folder.rpartition("/")[0]) or (clone / folder).is_symlink()
+        return links[folder]
+
+    return [path for path in paths if not behind(path.rpartition("/")[0])]

@@ -1,0 +1,204 @@
+"""Fits the `Workspace` port: snapshots that are shared and pinned, and everything else by its own module."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import shutil
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from offload.core.ports import Applied, Snapshot
+from offload.domain.change import ChangeSet
+from offload.domain.errors import GitFailed, InvalidRequest
+from offload.domain.task import TaskId
+from offload.processes import Processes
+from offload.workspace.changes import NOTHING_FOREIGN
+from offload.workspace.git import Git
+from offload.workspace.index import commit, pin
+from offload.workspace.landing import apply, smudged
+from offload.workspace.repository import Repository, examine, load, prepare, private_directory
+from offload.workspace.snapshot import take
+from offload.workspace.tasks import Place, collect, make
+
+log = logging.getLogger(__name__)
+
+NEVER_SEND = (
+    ".env*",
+    ".netrc",
+    ".npmrc",
+    ".pypirc",
+    "*.jks",
+    "*.kdbx",
+    "*.key",
+    "*.keystore",
+    "*.p12",
+    "*.pem",
+    "*.pfx",
+    "id_dsa*",
+    "id_ecdsa*",
+    "id_ed25519*",
+    "id_rsa*",
+)
+"""Untracked files of these names, or paths, are never copied."""
+
+Buffers = frozenset[tuple[str, str]]
+
+
+class GitWorkspaces:
+    """An async context manager: leaving it waits for what is still being packed.
+
+    A workspace may be a sub-folder of a repository: the worker gets the whole repository, but only changes below the
+    workspace are collected, shown and applied; paths are relative to it. A path that is not valid UTF-8 is given as Python
+    does it, with surrogates. `state_folder` must not be readable by others.
+    """
+
+    def __init__(
+        self,
+        state_folder: Path,
+        processes: Processes,
+        environment: Mapping[str, str],
+        never_send: Sequence[str] = NEVER_SEND,
+    ) -> None:
+        self._state_folder = state_folder
+        self._git = Git(processes, environment)
+        self._never_send = tuple(never_send)
+        self._owned = asyncio.TaskGroup()
+        self._locks: defaultdict[Path, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._waiting: dict[tuple[Path, Buffers], asyncio.Future[Snapshot]] = {}
+        self._last: dict[Path, tuple[str, str, str]] = {}  # tree, head, base
+        self._pinned: dict[Path, str] = {}  # the last tree that is whole in the private directory
+
+    async def __aenter__(self) -> Self:
+        await self._owned.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._owned.__aexit__(kind, error, trace)
+
+    async def snapshot(self, root: Path, buffers: Mapping[str, str]) -> Snapshot:
+        """Calls that come while another snapshot is being taken share the next one; none shares one that had begun."""
+        key = (root, frozenset(buffers.items()))
+        shared = self._waiting.get(key)
+        if shared is None:
+            shared = self._waiting[key] = asyncio.get_running_loop().create_future()
+            self._owned.create_task(_settle(shared, lambda: self._take(key)))
+        return await asyncio.shield(shared)
+
+    async def _take(self, key: tuple[Path, Buffers]) -> Snapshot:
+        root, buffers = key
+        async with self._locks[root]:
+            del self._waiting[key]
+            repository = await examine(self._git, self._state_folder, root)
+            await prepare(self._git, repository, self._state_folder)
+            tree, notes = await take(self._git, repository, dict(buffers), self._never_send)
+            last_tree, last_head, base = self._last.get(root, ("", "", ""))
+            if (last_tree, last_head) != (tree, repository.head):
+                base = await commit(self._git, repository.private, tree, repository.head, "Your files as they were")
+                self._last[root] = (tree, repository.head, base)
+                self._pin(repository.private, base, tree)
+        return Snapshot(base, notes)
+
+    def _pin(self, private: Path, commit_id: str, tree: str) -> None:
+        self._owned.create_task(self._pin_quietly(private, commit_id, tree))
+
+    async def _pin_quietly(self, private: Path, commit_id: str, tree: str) -> None:
+        async with self._locks[private]:  # one after the other, so that each packs only what is new
+            known = [self._pinned[private]] if private in self._pinned else []
+            try:
+                await pin(self._git, private, commit_id, tree, known)
+                self._pinned[private] = tree
+            except GitFailed as problem:
+                log.warning("%s was not packed and depends on the user's objects: %s", commit_id, problem)
+
+    async def open_folder(self, task: TaskId, root: Path, base: str) -> Path:
+        repository = self._load(root)
+        clone = await make(self._git, repository, self._place(task, root), base)
+        return clone / repository.prefix
+
+    async def collect(self, task: TaskId, root: Path, base: str) -> ChangeSet:
+        changes, tree = await collect(self._git, self._place(task, root), base)
+        if changes.files:
+            self._pin(private_directory(self._state_folder, root), changes.result, tree)
+        return changes
+
+    async def diff(self, root: Path, changes: ChangeSet, paths: Sequence[str] = ()) -> str:
+        """Text that is not UTF-8 is shown with replacement characters: the patch is for reading."""
+        repository, chosen = self._load(root), _known(changes, paths)
+        only = (f"--relative={repository.prefix}",) if repository.prefix else ()
+        printed = await self._git.ours(
+            repository.private,
+            *("diff-tree", "-r", "--patch", "--binary", "--full-index", "--no-renames", *NOTHING_FOREIGN, *only),
+            *(changes.base, changes.result, "--", *(repository.prefix + path for path in chosen)),
+        )
+        return printed.stdout.decode(errors="replace")
+
+    async def apply(
+        self, root: Path, changes: ChangeSet, unsaved: Mapping[str, str], paths: Sequence[str] = ()
+    ) -> Applied:
+        """Files that hold the result already count as written."""
+        repository, chosen = self._load(root), _known(changes, paths)
+        async with self._locks[root]:
+            return Applied(await apply(self._git, repository, changes, unsaved, chosen))
+
+    async def read(self, root: Path, commit: str, path: str) -> bytes | None:
+        """As git would write it here: with the user's line ends."""
+        repository = self._load(root)
+        listed = await self._git.ours(
+            repository.private, "ls-tree", "-z", "--full-tree", commit, repository.prefix + path
+        )
+        if not listed.stdout:
+            return None
+        mode, kind, blob = listed.stdout.partition(b"\t")[0].decode().split(" ")
+        if kind != "blob":
+            return None
+        if mode == "120000":
+            return (await self._git.ours(repository.private, "cat-file", "blob", blob)).stdout
+        return await smudged(self._git, repository, path, blob)
+
+    async def read_live(self, root: Path, path: str) -> str:
+        return await asyncio.to_thread(_live_text, root, path)
+
+    async def release(self, task: TaskId, root: Path) -> None:
+        place = self._place(task, root)
+        for path in (place.index, place.record):
+            path.unlink(missing_ok=True)
+        await asyncio.to_thread(shutil.rmtree, place.outer, ignore_errors=True)
+
+    def _load(self, root: Path) -> Repository:
+        return load(private_directory(self._state_folder, root) / "offload.json")
+
+    def _place(self, task: TaskId, root: Path) -> Place:
+        return Place.of(self._state_folder, private_directory(self._state_folder, root), task)
+
+
+async def _settle(shared: asyncio.Future[Snapshot], take_it: Callable[[], Awaitable[Snapshot]]) -> None:
+    """Hand the outcome to all who wait; an error is theirs, not the task group's."""
+    try:
+        result = await take_it()
+    except Exception as problem:  # noqa: BLE001 - the edge of a task: it is raised again in whoever asked
+        shared.set_exception(problem)
+    else:
+        shared.set_result(result)
+
+
+def _known(changes: ChangeSet, paths: Sequence[str]) -> Sequence[str]:
+    if unknown := set(paths) - {change.path for change in changes.files}:
+        raise InvalidRequest(f"{', '.join(sorted(unknown))}: not changed by this task; leave it out.")
+    return paths
+
+
+def _live_text(root: Path, path: str) -> str:
+    target = root / path
+    try:
+        if not Path(os.path.realpath(target)).is_relative_to(os.path.realpath(root)):
+            raise InvalidRequest(f"{path} is outside of {root}; name a file inside of it.")
+        return target.read_bytes().decode()
+    except (OSError, ValueError) as problem:
+        raise InvalidRequest(f"{path} cannot be read as text: {problem}.") from None
