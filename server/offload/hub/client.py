@@ -44,6 +44,13 @@ class Client:
     def watch(self) -> Iterator[dict[str, Any]]:
         """Every task that changes from now on, as a TaskView, until the hub ends. The connection is then for this alone."""
         self.call("watch_tasks", {})
+        return self._changes()
+
+    def fileno(self) -> int:
+        """For `select`: readable means that a change is coming."""
+        return self._connection.fileno()
+
+    def _changes(self) -> Iterator[dict[str, Any]]:
         while True:
             message = self._read()
             if message.get("method") == "task_changed":

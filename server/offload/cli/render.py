@@ -1,0 +1,208 @@
+"""How a result looks to a person. Names of operations in the hub's advice become commands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from rich.console import RenderableType
+from rich.syntax import Syntax
+from rich.table import Table
+from rich.text import Text
+
+from offload.wire import words
+from offload.wire.operations import OPERATIONS
+from offload.wire.results import (
+    ApplyTaskResult,
+    GetChangesResult,
+    ListAgentsResult,
+    ListTasksResult,
+    TaskListView,
+    TaskResult,
+    WaitForTasksResult,
+)
+from offload.wire.views import ChangesView, TaskStatus, TaskView, UsageView, View, WorkerView
+
+COMMANDS = {operation.name: operation.command for operation in OPERATIONS}
+COLOURS = {
+    "ready": "green",
+    "failed": "red",
+    "interrupted": "red",
+    "cancelled": "yellow",
+    "waits for you": "bold yellow",
+}
+
+
+def rendered(view: View) -> Iterator[RenderableType]:
+    """The parts of a result, to be printed one after another."""
+    return RENDERERS[type(view)](view)
+
+
+def as_commands(text: str) -> str:
+    """Advice that names operations, in the words of the command line."""
+    known = "|".join(COMMANDS)
+    return re.sub(rf"\b({known})\b", lambda found: f"`offload {COMMANDS[found[1]]}`", text)
+
+
+def task_table(tasks: Sequence[TaskStatus], selected: str = "") -> Table:
+    """One row per task; the one with the id `selected` stands out."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("task", no_wrap=True)
+    table.add_column("state", no_wrap=True)
+    table.add_column("time", justify="right", no_wrap=True)
+    table.add_column("tokens", justify="right", no_wrap=True)
+    table.add_column("title", ratio=1, no_wrap=True, overflow="ellipsis")
+    table.add_column("", ratio=1, no_wrap=True, overflow="ellipsis")
+    for task in tasks:
+        table.add_row(
+            task.task_id,
+            _coloured(words.state(task)),
+            words.seconds(task.elapsed_s),
+            words.count(task.total_tokens),
+            Text(words.one_line(task.title)),
+            Text(words.doing(task)),
+            style="reverse" if task.task_id == selected else "",
+        )
+    return table
+
+
+def _coloured(state: str) -> Text:
+    return Text(state, style=COLOURS.get(state, ""))
+
+
+def _status(task: TaskStatus) -> Iterator[RenderableType]:
+    yield Text.assemble((task.task_id, "bold"), "  ", _coloured(words.state(task)), "  ", words.one_line(task.title))
+    used = f"{words.seconds(task.elapsed_s)}, {_tokens(task.total_tokens, task.cost)}"
+    yield Text(f"  {used}  {words.doing(task)}".rstrip())
+    for ask in task.asks:
+        yield Text(f"  asks {ask.ask_id}: {words.one_line(ask.subject)}: {words.one_line(ask.detail)}")
+        yield Text(f"  answer with `offload answer-task {task.task_id} {'|'.join(map(words.one_line, ask.choices))}`")
+    if task.next_step:
+        yield Text(f"  {as_commands(task.next_step)}")
+
+
+def _result(result: TaskResult) -> Iterator[RenderableType]:
+    yield Text.assemble((result.task_id, "bold"), "  ", _coloured(result.phase.value))
+    if result.text:
+        yield Text(words.harmless(result.text))
+    if result.next_text_offset is not None:
+        yield Text(f"[the text goes on: --text-offset {result.next_text_offset}]")
+    if result.failure is not None:
+        yield Text(f"failed: {words.harmless(result.failure.message)}", style="red")
+    if result.needs_review:
+        yield Text(f"needs a look: {words.harmless(result.needs_review)}", style="yellow")
+    if result.changes is not None:
+        yield changes_table(result.changes)
+    yield Text(_usage(result.usage))
+    if result.next_step:
+        yield Text(as_commands(result.next_step))
+
+
+def changes_table(changes: ChangesView) -> Table:
+    """Files with the lines that were added and removed."""
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for file in changes.files:
+        lines = "binary" if file.binary else f"+{file.added_lines} -{file.removed_lines}"
+        table.add_row(file.status.value, Text(words.harmless(file.path)), lines)
+    if changes.files_left_out:
+        table.add_row("", f"{changes.files_left_out} more files", "")
+    table.add_row("", "all", f"+{changes.added_lines} -{changes.removed_lines}")
+    return table
+
+
+def _task(task: TaskView) -> Iterator[RenderableType]:
+    yield Text.assemble((task.task_id, "bold"), "  ", _coloured(task.phase.value), "  ", words.one_line(task.title))
+    place = f"{task.anchor.path}:{task.anchor.first_line} {task.anchor.symbol}" if task.anchor else "no block"
+    yield Text(f"  {words.one_line(task.workspace)}, {words.one_line(place)}, recipe {task.recipe}")
+    for note in task.notes:
+        yield Text(f"  note: {words.one_line(note)}")
+    for turn in task.turns:
+        yield Text(f"\n> {words.harmless(turn.brief)}", style="bold")
+        if turn.text:
+            yield Text(words.harmless(turn.text))
+        if turn.failure is not None:
+            yield Text(f"failed: {words.harmless(turn.failure.message)}", style="red")
+        if turn.changes is not None:
+            yield changes_table(turn.changes)
+        yield Text(_usage(turn.usage))
+    if task.live_text:
+        yield Text(words.harmless(task.live_text))
+    for landing in task.landings:
+        yield Text(f"applied: {', '.join(map(words.one_line, landing.paths))}")
+
+
+def _whole_tasks(result: TaskListView) -> Iterator[RenderableType]:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("task", "phase", "workspace", "title"):
+        table.add_column(heading, no_wrap=True, overflow="ellipsis")
+    for task in result.tasks:
+        workspace, title = words.one_line(task.workspace), words.one_line(task.title)
+        table.add_row(task.task_id, _coloured(task.phase.value), Text(workspace), Text(title))
+    yield table
+
+
+def _tasks(result: ListTasksResult) -> Iterator[RenderableType]:
+    yield task_table(result.tasks)
+    if result.left_out:
+        yield Text(f"{result.left_out} more; --limit shows them")
+
+
+def _waited(result: WaitForTasksResult) -> Iterator[RenderableType]:
+    yield task_table(result.tasks)
+    if not result.done:
+        yield Text("not all of this is over yet")
+
+
+def _diff(result: GetChangesResult) -> Iterator[RenderableType]:
+    yield Syntax(words.harmless(result.patch), "diff", background_color="default", word_wrap=True)
+
+
+def _applied(result: ApplyTaskResult) -> Iterator[RenderableType]:
+    yield Text("\n".join(f"written: {words.harmless(path)}" for path in result.paths) or "nothing to write")
+
+
+def _agents(result: ListAgentsResult) -> Iterator[RenderableType]:
+    for worker in result.workers:
+        yield from _worker(worker, is_default=worker.name == result.default_worker)
+    yield Text("recipes: " + ", ".join(f"{recipe.name} ({recipe.title})" for recipe in result.recipes))
+
+
+def _worker(worker: WorkerView, *, is_default: bool) -> Iterator[RenderableType]:
+    yield Text.assemble((worker.name, "bold"), f" {worker.version}", " (default)" if is_default else "")
+    if worker.problem:
+        yield Text(f"  {worker.problem}", style="red")
+    for agent in worker.agents:
+        yield Text(f"  agent {words.one_line(agent.name)}  {words.one_line(agent.description)}".rstrip())
+    for model in worker.models:
+        price = (
+            f"  ${model.input_price:g} in, ${model.output_price:g} out per million tokens"
+            if model.input_price is not None
+            else ""
+        )
+        variants = f"  variants: {', '.join(model.variants)}" if model.variants else ""
+        default = "  (default)" if model.id == worker.default_model else ""
+        yield Text(words.one_line(f"model {model.id}{default}{price}{variants}"))
+    if worker.models_left_out:
+        yield Text(f"  {worker.models_left_out} more models; narrow it with --search")
+
+
+def _usage(usage: UsageView) -> str:
+    return f"{_tokens(usage.total_tokens, usage.cost)} ({usage.input_tokens} in, {usage.output_tokens} out)"
+
+
+def _tokens(total: int, cost: float | None) -> str:
+    return f"{words.count(total)} tokens" + ("" if cost is None else f", ${cost:.4f}")
+
+
+RENDERERS: Mapping[type[View], Callable[[Any], Iterator[RenderableType]]] = {
+    ApplyTaskResult: _applied,
+    GetChangesResult: _diff,
+    ListAgentsResult: _agents,
+    ListTasksResult: _tasks,
+    TaskListView: _whole_tasks,
+    TaskResult: _result,
+    TaskStatus: _status,
+    TaskView: _task,
+    WaitForTasksResult: _waited,
+}
