@@ -48,7 +48,6 @@ class Git:
             "GIT_COMMITTER_NAME": IDENTITY["name"],
             "GIT_CONFIG_GLOBAL": "/dev/null",
             "GIT_CONFIG_NOSYSTEM": "1",
-            "GIT_LITERAL_PATHSPECS": "1",
         }
 
     async def users(self, cwd: Path, *arguments: str) -> Completed:
@@ -81,7 +80,14 @@ class Git:
 
     async def init(self, folder: Path, object_format: str, *options: str) -> None:
         """Make an empty repository that holds nothing of the user's templates."""
-        arguments: list[str | Path] = ["init", "--quiet", "--template=", f"--object-format={object_format}", *options, folder]
+        arguments: list[str | Path] = [
+            "init",
+            "--quiet",
+            "--template=",
+            f"--object-format={object_format}",
+            *options,
+            folder,
+        ]
         command: list[str | Path] = ["git", "-c", "init.defaultBranch=main", *arguments]
         done = await self._run(command, folder.parent, self._ours)
         if done.returncode != 0:
@@ -105,6 +111,11 @@ class Git:
             ) from problem
         except (TookTooLong, OutputTooLarge) as problem:
             raise GitFailed(f"{problem}; the folder may hold more files than can be copied.") from problem
+
+
+def literal(path: str) -> str:
+    """A path as git must be told it, so that "*" and ":" in it mean themselves."""
+    return f":(top,literal){path}"
 
 
 def reason(done: Completed) -> str:

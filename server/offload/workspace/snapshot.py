@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from offload.domain.errors import NotAWorkspace
-from offload.workspace.git import Git
+from offload.workspace.git import Git, literal
 from offload.workspace.index import copy_index, differing, take_in, too_much, write_tree
 from offload.workspace.repository import Repository
 
@@ -123,7 +123,9 @@ def _unsaved(repository: Repository, path: str, text: str) -> bool:
 
 async def _unknown(git: Git, repository: Repository, index: Path, paths: Sequence[str]) -> list[str]:
     """Those of `paths` that the index does not hold."""
-    listed = await git.ours(repository.private, "ls-files", "-z", "--", *paths, index=index, work_tree=repository.top)
+    listed = await git.ours(
+        repository.private, "ls-files", "-z", "--", *map(literal, paths), index=index, work_tree=repository.top
+    )
     known = set(os.fsdecode(listed.stdout).split("\0"))
     return [path for path in paths if path not in known]
 
@@ -137,10 +139,10 @@ async def _ignored(git: Git, repository: Repository, index: Path, paths: Sequenc
         settings=repository.settings,
         work_tree=repository.top,
         index=index,
-        stdin=os.fsencode("".join(f"{path}\0" for path in paths)),
+        stdin=os.fsencode("".join(f"./{path}\0" for path in paths)),
         accepted=(0, 1),
     )
-    return set(os.fsdecode(found.stdout).split("\0"))
+    return {path.removeprefix("./") for path in os.fsdecode(found.stdout).split("\0")}
 
 
 async def _blob(git: Git, repository: Repository, index: Path, path: str, text: str) -> str:

@@ -14,11 +14,11 @@ from typing import Self
 
 from offload.core.ports import Applied, Snapshot
 from offload.domain.change import ChangeSet
-from offload.domain.errors import GitFailed, InvalidRequest
+from offload.domain.errors import GitFailed, InvalidRequest, NotAWorkspace
 from offload.domain.task import TaskId
 from offload.processes import Processes
 from offload.workspace.changes import NOTHING_FOREIGN
-from offload.workspace.git import Git
+from offload.workspace.git import Git, literal
 from offload.workspace.index import commit, pin
 from offload.workspace.landing import apply, smudged
 from offload.workspace.repository import Repository, examine, load, prepare, private_directory
@@ -82,6 +82,12 @@ class GitWorkspaces:
     ) -> None:
         await self._owned.__aexit__(kind, error, trace)
 
+    async def locate(self, folder: Path) -> Path:
+        """Looks for a `.git` upwards, without asking git: the snapshot finds out whether it is one."""
+        if not folder.is_dir():
+            raise NotAWorkspace(f"{folder} is not a folder; name one that exists")
+        return next((each for each in (folder, *folder.parents) if (each / ".git").exists()), folder)
+
     async def snapshot(self, root: Path, buffers: Mapping[str, str]) -> Snapshot:
         """Calls that come while another snapshot is being taken share the next one; none shares one that had begun."""
         key = (root, frozenset(buffers.items()))
@@ -135,7 +141,7 @@ class GitWorkspaces:
         printed = await self._git.ours(
             repository.private,
             *("diff-tree", "-r", "--patch", "--binary", "--full-index", "--no-renames", *NOTHING_FOREIGN, *only),
-            *(changes.base, changes.result, "--", *(repository.prefix + path for path in chosen)),
+            *(changes.base, changes.result, "--", *(literal(repository.prefix + path) for path in chosen)),
         )
         return printed.stdout.decode(errors="replace")
 
@@ -151,7 +157,7 @@ class GitWorkspaces:
         """As git would write it here: with the user's line ends."""
         repository = self._load(root)
         listed = await self._git.ours(
-            repository.private, "ls-tree", "-z", "--full-tree", commit, repository.prefix + path
+            repository.private, "ls-tree", "-z", "--full-tree", commit, literal(repository.prefix + path)
         )
         if not listed.stdout:
             return None

@@ -1,0 +1,196 @@
+"""What every workspace promises to core (`offload.core.ports.Workspace`); run on the fake and on the real one."""
+
+import pytest
+
+from offload.domain.change import FileStatus
+from offload.domain.errors import ApplyRefused, InvalidRequest, NotAWorkspace
+from offload.domain.task import TaskId
+
+TASK = TaskId("t1")
+
+
+class WorkspaceContract:
+    """A subclass gives the fixture `workspace`, and may make `root` of `files`, which holds two text files, one of them in a folder."""
+
+    @pytest.fixture
+    def files(self, tmp_path):
+        root = tmp_path / "project"
+        (root / "src").mkdir(parents=True)
+        (root / "src" / "a.py").write_text("one\ntwo\nthree\n")
+        (root / "b.txt").write_text("b\n")
+        return root
+
+    @pytest.fixture
+    def root(self, files):
+        return files
+
+    @pytest.fixture
+    async def opened(self, workspace, root):
+        """A task folder, with the snapshot's id."""
+        base = (await workspace.snapshot(root, {})).base
+        return await workspace.open_folder(TASK, root, base), base
+
+    async def test_the_folder_holds_the_files_as_they_were_at_the_snapshot(self, workspace, root):
+        base = (await workspace.snapshot(root, {})).base
+        (root / "b.txt").write_text("later\n")
+        folder = await workspace.open_folder(TASK, root, base)
+
+        assert (folder / "src" / "a.py").read_text() == "one\ntwo\nthree\n"
+        assert (folder / "b.txt").read_text() == "b\n"
+        assert folder != root
+
+    async def test_unsaved_text_takes_the_place_of_the_file(self, workspace, root):
+        base = (await workspace.snapshot(root, {"b.txt": "on the screen\n", "src/new.py": "new\n"})).base
+        folder = await workspace.open_folder(TASK, root, base)
+
+        assert (folder / "b.txt").read_text() == "on the screen\n"
+        assert (folder / "src" / "new.py").read_text() == "new\n"
+        assert (root / "b.txt").read_text() == "b\n"
+        assert not (root / "src" / "new.py").exists()
+
+    async def test_a_folder_that_is_opened_again_is_as_the_worker_left_it(self, workspace, root, opened):
+        folder, base = opened
+        (folder / "b.txt").write_text("worker\n")
+
+        assert await workspace.open_folder(TASK, root, base) == folder
+        assert (folder / "b.txt").read_text() == "worker\n"
+
+    async def test_nothing_changed_is_an_empty_change_set_of_the_base_itself(self, workspace, root, opened):
+        _, base = opened
+        changes = await workspace.collect(TASK, root, base)
+
+        assert (changes.base, changes.result, changes.files) == (base, base, ())
+
+    async def test_changed_added_and_deleted_files_are_collected_with_their_counts(self, workspace, root, opened):
+        folder, base = opened
+        (folder / "src" / "a.py").write_text("one\nTWO\nthree\nfour\n")
+        (folder / "new.py").write_text("new\n")
+        (folder / "b.txt").unlink()
+        changes = await workspace.collect(TASK, root, base)
+
+        found = [(one.path, one.status, one.added_lines, one.removed_lines) for one in changes.files]
+        assert found == [
+            ("b.txt", FileStatus.DELETED, 0, 1),
+            ("new.py", FileStatus.ADDED, 1, 0),
+            ("src/a.py", FileStatus.MODIFIED, 2, 1),
+        ]
+        assert [len(one.hunks) for one in changes.files] == [1, 1, 1]
+        assert changes.result != base
+
+    async def test_both_sides_of_a_change_can_be_read(self, workspace, root, opened):
+        folder, base = opened
+        (folder / "b.txt").write_text("worker\n")
+        changes = await workspace.collect(TASK, root, base)
+
+        assert await workspace.read(root, changes.base, "b.txt") == b"b\n"
+        assert await workspace.read(root, changes.result, "b.txt") == b"worker\n"
+        assert await workspace.read(root, changes.result, "none") is None
+
+    async def test_the_patch_names_the_files_and_can_be_narrowed(self, workspace, root, opened):
+        folder, base = opened
+        (folder / "b.txt").write_text("worker\n")
+        (folder / "src" / "a.py").write_text("worker\n")
+        changes = await workspace.collect(TASK, root, base)
+        whole = await workspace.diff(root, changes)
+        narrow = await workspace.diff(root, changes, ["b.txt"])
+
+        assert "diff --git a/b.txt b/b.txt" in whole
+        assert "diff --git a/src/a.py b/src/a.py" in whole
+        assert "-b\n+worker\n" in narrow
+        assert "src/a.py" not in narrow
+
+    async def test_applied_files_are_on_disk_and_named(self, workspace, root, opened):
+        folder, base = opened
+        (folder / "src" / "a.py").write_text("worker\n")
+        (folder / "deep" / "er").mkdir(parents=True)
+        (folder / "deep" / "er" / "new.py").write_text("new\n")
+        (folder / "b.txt").unlink()
+        applied = await workspace.apply(root, await workspace.collect(TASK, root, base), {})
+
+        assert sorted(applied.paths) == ["b.txt", "deep/er/new.py", "src/a.py"]
+        assert (root / "src" / "a.py").read_text() == "worker\n"
+        assert (root / "deep" / "er" / "new.py").read_text() == "new\n"
+        assert not (root / "b.txt").exists()
+
+    async def test_only_the_named_paths_are_applied(self, workspace, root, opened):
+        folder, base = opened
+        (folder / "src" / "a.py").write_text("worker\n")
+        (folder / "b.txt").write_text("worker\n")
+        applied = await workspace.apply(root, await workspace.collect(TASK, root, base), {}, ["b.txt"])
+
+        assert applied.paths == ("b.txt",)
+        assert (root / "b.txt").read_text() == "worker\n"
+        assert (root / "src" / "a.py").read_text() == "one\ntwo\nthree\n"
+
+    async def test_a_path_that_was_not_changed_cannot_be_asked_for(self, workspace, root, opened):
+        folder, base = opened
+        (folder / "b.txt").write_text("worker\n")
+        changes = await workspace.collect(TASK, root, base)
+
+        with pytest.raises(InvalidRequest, match="none"):
+            await workspace.apply(root, changes, {}, ["none"])
+        with pytest.raises(InvalidRequest, match="none"):
+            await workspace.diff(root, changes, ["none"])
+
+    async def test_a_conflict_refuses_everything_and_writes_nothing(self, workspace, root, opened):
+        folder, base = opened
+        (folder / "src" / "a.py").write_text("worker\n")
+        (folder / "b.txt").write_text("worker\n")
+        changes = await workspace.collect(TASK, root, base)
+        (root / "b.txt").write_text("mine\n")
+
+        with pytest.raises(ApplyRefused, match=r"b\.txt") as refused:
+            await workspace.apply(root, changes, {})
+        assert [path for path, _ in refused.value.reasons] == ["b.txt"]
+        assert (root / "b.txt").read_text() == "mine\n"
+        assert (root / "src" / "a.py").read_text() == "one\ntwo\nthree\n"
+
+    async def test_a_file_with_unsaved_text_is_refused(self, workspace, root, opened):
+        """Public trouble report: an agent's result was written over unsaved edits (H18)."""
+        folder, base = opened
+        (folder / "b.txt").write_text("worker\n")
+        changes = await workspace.collect(TASK, root, base)
+
+        with pytest.raises(ApplyRefused, match="unsaved"):
+            await workspace.apply(root, changes, {"b.txt": "typed\n"})
+        assert (root / "b.txt").read_text() == "b\n"
+
+    async def test_an_open_file_whose_text_is_saved_is_applied(self, workspace, root, opened):
+        folder, base = opened
+        (folder / "b.txt").write_text("worker\n")
+        changes = await workspace.collect(TASK, root, base)
+
+        assert (await workspace.apply(root, changes, {"b.txt": "b\n", "src/a.py": "typed\n"})).paths == ("b.txt",)
+
+    async def test_a_file_that_is_there_already_as_the_worker_made_it_is_fine(self, workspace, root, opened):
+        folder, base = opened
+        (folder / "new.py").write_text("new\n")
+        changes = await workspace.collect(TASK, root, base)
+        (root / "new.py").write_text("new\n")
+
+        assert (await workspace.apply(root, changes, {})).paths == ("new.py",)
+
+    async def test_snapshot_and_result_stay_readable_when_the_folder_is_released(self, workspace, root, opened):
+        folder, base = opened
+        (folder / "b.txt").write_text("worker\n")
+        changes = await workspace.collect(TASK, root, base)
+        await workspace.release(TASK, root)
+
+        assert not folder.exists()
+        assert await workspace.read(root, changes.result, "b.txt") == b"worker\n"
+        assert (await workspace.apply(root, changes, {})).paths == ("b.txt",)
+
+    async def test_the_live_text_is_that_of_the_users_file(self, workspace, root):
+        assert await workspace.read_live(root, "src/a.py") == "one\ntwo\nthree\n"
+
+    @pytest.mark.parametrize("path", ["none", "src", "../outside", "/etc/hostname", "binary"])
+    async def test_a_live_path_that_is_missing_outside_or_not_text_is_the_callers_mistake(self, workspace, root, path):
+        (root / "binary").write_bytes(b"\xff\xfe\xfa")
+        (root.parent / "outside").write_text("x")
+
+        with pytest.raises(InvalidRequest):
+            await workspace.read_live(root, path)
+
+    async def test_a_folder_that_does_not_exist_is_not_a_workspace(self, workspace, root):
+        with pytest.raises(NotAWorkspace):
+            await workspace.snapshot(root / "none", {})
