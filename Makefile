@@ -35,6 +35,7 @@ demo: setup ## five delegated tasks on a sample project, by a real OpenCode; DEM
 
 .PHONY: test
 test: setup ## everything, in lanes with a budget each; LANES="unit e2e" for some of them
+	@sh tests/clients/install
 	@$(WITH_OPENCODE) $(BIN)/python tests/lanes.py $(LANES)
 
 .PHONY: check

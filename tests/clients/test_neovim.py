@@ -145,10 +145,28 @@ def test_a_file_reached_through_a_link_shows_its_tasks(editor, about, workspace,
     assert marks(editor) == [(4, "◀ tests working")]
 
 
-def test_tasks_from_before_the_editor_came_are_drawn(idle_editor, about, attach):
-    attach(idle_editor, {"offload/showTasks": {"result": {"tasks": [about(phase="queued", place=2)]}}})
+def test_tasks_from_before_the_editor_came_are_drawn(idle_editor, about, attach, workspace):
+    before = [about(phase="queued", place=2), about(task_id="task_2", workspace=f"{workspace}-2", title="Another's")]
+    attach(idle_editor, {"offload/showTasks": {"result": {"tasks": before}}})
     idle_editor.until("#vim.api.nvim_buf_get_extmarks(0, require('offload.marks').namespace, 0, -1, {}) == 1")
     assert marks(idle_editor) == [(4, "◀ tests queued, place 2")]
+    titles = "vim.tbl_map(function(task) return task.title end, require('offload.tasks').open())"
+    assert idle_editor.lua(f"return {titles}") == ["Tests for total"]
+
+
+@pytest.mark.parametrize(
+    ("folder", "concerned"),
+    [
+        ("/home/ada/shop", True),
+        ("/home/ada", True),
+        ("/home/ada/shop/web", True),
+        ("/home/ada/shop2", False),
+        (None, True),
+    ],
+)
+def test_a_task_concerns_its_workspace_a_folder_above_it_or_one_inside(shared_editor, folder, concerned):
+    task = status_cases.task({"workspace": "/home/ada/shop"})
+    assert shared_editor.lua("return require('offload.tasks').concerns(...)", task, folder) is concerned
 
 
 def test_a_selection_is_delegated_by_its_lines(editor, workspace):

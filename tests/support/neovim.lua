@@ -5,7 +5,7 @@ local socket = assert(vim.uv.new_pipe())
 assert(socket:bind(vim.env.OFFLOAD_TEST_SOCKET))
 
 local function run(line)
-  local order = vim.json.decode(line, { luanil = { object = true } })
+  local order = vim.json.decode(line, { luanil = { object = true, array = true } })
   return xpcall(function()
     return assert(loadstring(order[1]))(unpack(order[2]))
   end, debug.traceback)

@@ -2,6 +2,7 @@
 
 local marks = require('offload.marks')
 local offload = require('offload')
+local tasks = require('offload.tasks')
 
 ---@type vim.lsp.Config
 return {
@@ -28,9 +29,11 @@ return {
   },
   on_init = function(client)
     -- Tasks from before this editor came are not told of by themselves.
-    client:request('offload/showTasks', { workspace = client.root_dir or '' }, function(_, result)
+    client:request('offload/showTasks', vim.empty_dict(), function(_, result)
       for _, task in ipairs(result and result.tasks or {}) do
-        offload.take(task)
+        if tasks.concerns(task, client.root_dir) then
+          offload.take(task)
+        end
       end
     end)
   end,

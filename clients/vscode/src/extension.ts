@@ -10,7 +10,7 @@ import { Patches, SCHEME } from "./patches";
 import { Places } from "./places";
 import type { TaskListView, TaskView } from "./protocol";
 import { summary } from "./status";
-import { Tasks } from "./tasks";
+import { Tasks, concerns } from "./tasks";
 
 const LANGUAGES = [
   "go",
@@ -83,11 +83,9 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
   try {
     await client.start();
     // Tasks from before this window came are not told of by themselves.
-    for (const { uri } of vscode.workspace.workspaceFolders ?? []) {
-      const params = { workspace: uri.fsPath };
-      const { tasks: before } = await client.sendRequest<TaskListView>("offload/showTasks", params);
-      before.forEach(take);
-    }
+    const folders = (vscode.workspace.workspaceFolders ?? []).map(({ uri }) => fileOf(uri));
+    const { tasks: before } = await client.sendRequest<TaskListView>("offload/showTasks", {});
+    before.filter((task) => concerns(task, folders)).forEach(take);
   } catch (problem) {
     const reason = problem instanceof Error ? problem.message : String(problem);
     void vscode.window.showErrorMessage(`Offload could not be started (${reason}). See the setting offload.command.`);

@@ -1,6 +1,18 @@
 // The tasks that the server told of, latest state each. Knows no editor and asks the server nothing.
 
+import { isAbsolute, relative } from "node:path";
+
 import type { TaskView } from "./protocol";
+
+/** Whether the task's workspace is one of the folders, or one holds the other: the server tells of changes to such tasks only. */
+export function concerns(task: TaskView, folders: readonly string[]): boolean {
+  return folders.some((folder) => holds(folder, task.workspace) || holds(task.workspace, folder));
+}
+
+function holds(outer: string, inner: string): boolean {
+  const way = relative(outer, inner);
+  return way !== ".." && !way.startsWith("../") && !isAbsolute(way);
+}
 
 export class Tasks {
   private readonly known = new Map<string, TaskView>();

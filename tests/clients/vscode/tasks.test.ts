@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { Tasks } from "../../../clients/vscode/src/tasks";
+import { Tasks, concerns } from "../../../clients/vscode/src/tasks";
 import { task } from "./task";
 
 test("an older state that comes late changes nothing", () => {
@@ -32,4 +32,13 @@ test("open tasks come newest first, closed ones not at all", () => {
     tasks.open().map(({ task_id }) => task_id),
     ["new", "old"],
   );
+});
+
+test("a task concerns a window with its workspace, a folder above it or one inside", () => {
+  const made = task({ workspace: "/home/ada/shop" });
+  for (const folder of ["/home/ada/shop", "/home/ada", "/home/ada/shop/web"]) {
+    assert.equal(concerns(made, ["/srv", folder]), true, folder);
+  }
+  assert.equal(concerns(made, ["/home/ada/shop2", "/home/ada/other"]), false);
+  assert.equal(concerns(made, []), false);
 });

@@ -36,6 +36,15 @@ function M.open(wanted)
   return found
 end
 
+--- Whether the task's workspace is the folder, or one holds the other: the server tells of changes to such tasks only.
+---@param task offload.TaskView
+---@param folder string? nil where a file has no project
+---@return boolean
+function M.concerns(task, folder)
+  local root = folder and (vim.uv.fs_realpath(folder) or folder) or nil
+  return root == nil or (vim.fs.relpath(root, task.workspace) or vim.fs.relpath(task.workspace, root)) ~= nil
+end
+
 --- The file that a task is about.
 ---@param task offload.TaskView
 ---@return string? path absolute
