@@ -1,10 +1,13 @@
 """The Neovim plugin in the real Neovim, against a server that does what the test says."""
 
+import re
 import shutil
 from typing import Any
 
 import pytest
 
+from offload.lsp.protocol import TASK_CHANGED
+from offload.lsp.requests import REQUESTS
 from tests.clients import status_cases
 from tests.support.neovim import PLUGIN, Neovim
 
@@ -327,6 +330,18 @@ def test_open_tasks_are_listed_where_their_blocks_are_now(editor, about):
     assert editor.lua("return vim.bo.filetype") == "qf"
     listed = editor.lua("return vim.tbl_map(function(i) return { i.lnum, i.text } end, vim.fn.getqflist())")
     assert listed == [[5, "Tests for total (working)"], [0, "Tidy up (cancelled)"]]
+
+
+def test_only_what_the_server_answers_is_asked():
+    """The VS Code extension is held to the same by its types."""
+    asked = {
+        method
+        for file in PLUGIN.rglob("*.lua")
+        if file.name != "protocol.lua"
+        for method in re.findall(r"'(offload/\w+)'", file.read_text(encoding="utf-8"))
+    }
+    assert asked - {TASK_CHANGED} <= set(REQUESTS)
+    assert {"offload/startTask", TASK_CHANGED} <= asked
 
 
 def test_without_a_server_a_command_says_what_to_do(idle_editor):

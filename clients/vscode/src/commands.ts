@@ -6,7 +6,8 @@ import type { LanguageClient } from "vscode-languageclient/node";
 import { fileOf } from "./files";
 import type { Patches } from "./patches";
 import type { Places } from "./places";
-import type { ApplyTaskResult, AskView, GetChangesResult, StartTaskParams, TaskView } from "./protocol";
+import type { AskView, StartTaskParams, TaskView } from "./protocol";
+import { ask } from "./requests";
 import { rests, status } from "./status";
 import type { Tasks } from "./tasks";
 
@@ -45,7 +46,7 @@ export class Commands {
       void vscode.window.showWarningMessage("No block at the cursor; select the lines to delegate.");
       return;
     }
-    await this.client.sendRequest("offload/startTask", { ...place, recipe, brief });
+    await ask(this.client, "offload/startTask", { ...place, recipe, brief });
   }
 
   async instruct(): Promise<void> {
@@ -59,39 +60,38 @@ export class Commands {
     const task = await this.choose(rests, "No finished task is open.");
     const brief = task && (await vscode.window.showInputBox({ prompt: `Follow-up to: ${task.title}` }));
     if (brief) {
-      await this.client.sendRequest("offload/continueTask", { task_id: task.task_id, brief });
+      await ask(this.client, "offload/continueTask", { task_id: task.task_id, brief });
     }
   }
 
   async cancel(): Promise<void> {
     const task = await this.choose((each) => !rests(each), "No task runs.");
     if (task) {
-      await this.client.sendRequest("offload/cancelTask", { task_id: task.task_id });
+      await ask(this.client, "offload/cancelTask", { task_id: task.task_id });
     }
   }
 
   async close(): Promise<void> {
     const task = await this.choose(rests, "No finished task is open.");
     if (task) {
-      await this.client.sendRequest("offload/closeTask", { task_id: task.task_id });
+      await ask(this.client, "offload/closeTask", { task_id: task.task_id });
     }
   }
 
   /** Answers a worker's oldest open ask. */
   async answer(): Promise<void> {
     const task = await this.choose((each) => each.asks.length > 0, "No worker asks anything.");
-    const ask = task?.asks[0];
-    const choice = ask && (await chosen(ask));
+    const open = task?.asks[0];
+    const choice = open && (await chosen(open));
     if (choice) {
-      await this.client.sendRequest("offload/answerTask", { task_id: task.task_id, ask_id: ask.ask_id, choice });
+      await ask(this.client, "offload/answerTask", { task_id: task.task_id, ask_id: open.ask_id, choice });
     }
   }
 
   async diff(): Promise<void> {
     const task = await this.choose(hasChanges, "No task has changes to show.");
     if (task) {
-      const params = { task_id: task.task_id };
-      const { patch } = await this.client.sendRequest<GetChangesResult>("offload/getChanges", params);
+      const { patch } = await ask(this.client, "offload/getChanges", { task_id: task.task_id });
       await this.patches.show(task.task_id, patch);
     }
   }
@@ -99,8 +99,7 @@ export class Commands {
   async apply(): Promise<void> {
     const task = await this.choose(hasChanges, "No task has changes to apply.");
     if (task) {
-      const params = { task_id: task.task_id };
-      const { paths } = await this.client.sendRequest<ApplyTaskResult>("offload/applyTask", params);
+      const { paths } = await ask(this.client, "offload/applyTask", { task_id: task.task_id });
       void vscode.window.showInformationMessage(`Wrote ${paths.join(", ")}.`);
     }
   }

@@ -8,7 +8,8 @@ import { fileOf } from "./files";
 import { Marks } from "./marks";
 import { Patches, SCHEME } from "./patches";
 import { Places } from "./places";
-import type { TaskListView, TaskView } from "./protocol";
+import type { TaskView } from "./protocol";
+import { ask, TASK_CHANGED } from "./requests";
 import { summary } from "./status";
 import { Tasks, concerns } from "./tasks";
 
@@ -56,7 +57,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
       draw();
     }
   };
-  client.onNotification("offload/taskChanged", take);
+  client.onNotification(TASK_CHANGED, take);
 
   const commands = new Commands(client, tasks, places, patches);
   context.subscriptions.push(
@@ -84,7 +85,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
     await client.start();
     // Tasks from before this window came are not told of by themselves.
     const folders = (vscode.workspace.workspaceFolders ?? []).map(({ uri }) => fileOf(uri));
-    const { tasks: before } = await client.sendRequest<TaskListView>("offload/showTasks", {});
+    const { tasks: before } = await ask(client, "offload/showTasks", {});
     before.filter((task) => concerns(task, folders)).forEach(take);
   } catch (problem) {
     const reason = problem instanceof Error ? problem.message : String(problem);

@@ -1,7 +1,7 @@
 // How a task is said in a few words beside its block: the same words as the server's own lenses and the Neovim client, which a
 // table of cases holds together (tests/clients/status_cases.json). Knows tasks as they come over the wire, no editor.
 
-import type { ChangesView, TaskView } from "./protocol";
+import type { ChangesView, Phase, TaskView } from "./protocol";
 
 /** How much a status wants to be looked at; each has a colour. */
 export type Level = "live" | "waiting" | "ready" | "failed" | "quiet";
@@ -14,9 +14,9 @@ export interface Said {
 // Longer texts are cut: a mark shares its line with code.
 const LIMIT = 100;
 
-const RESTING: ReadonlySet<string> = new Set(["ready", "failed", "cancelled", "interrupted"]);
+const RESTING: ReadonlySet<Phase> = new Set(["ready", "failed", "cancelled", "interrupted"]);
 
-const PLAIN: Readonly<Record<string, string>> = {
+const PLAIN: Readonly<Partial<Record<Phase, string>>> = {
   checking: "checking the result",
   cancelling: "stopping",
 };
