@@ -45,3 +45,8 @@ class ManualClock:
         """Wait until at least `wanted` are asleep, so that an advance cannot come before the sleep that it is meant for."""
         async with self._changed, asyncio.timeout(10):
             await self._changed.wait_for(lambda: len(self._asleep) >= wanted)
+
+    async def naps(self, seconds):
+        """Wait until somebody is asleep who wakes within `seconds`, however many sleep longer."""
+        async with self._changed, asyncio.timeout(10):
+            await self._changed.wait_for(lambda: self._asleep and self._asleep[0][0] <= self._now + seconds)

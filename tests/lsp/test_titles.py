@@ -1,0 +1,78 @@
+"""A task in few words."""
+
+from dataclasses import replace
+
+import pytest
+
+from offload.core.delegation import Live
+from offload.domain.ask import Ask, AskId, AskKind
+from offload.domain.change import ChangeSet, FileChange, FileStatus
+from offload.domain.route import Route
+from offload.domain.task import Landing, Phase, Task, TaskId, TaskSpec
+from offload.domain.turn import Activity, ActivityKind, Failure, Turn, TurnId
+from offload.lsp import titles
+
+ONE = FileChange("a.py", FileStatus.ADDED, "", "100644", 40, 0)
+CHANGES = ChangeSet("b", "r", (ONE,))
+ASK = Ask(AskId("1"), AskKind.PERMISSION, "bash", "rm -r build", ("allow", "deny"))
+
+
+def task(phase, *, title="tests for Cart.total", recipe="tests", **turn):
+    only = Turn(TurnId("t1"), "b", "p", Route("w"), 1.0, **turn)
+    spec = TaskSpec("/w", title, "b", "p", Route("w"), recipe)
+    return Task(TaskId("1"), spec, phase, 1, 1.0, 1.0, (only,))
+
+
+WORKING = task(Phase.WORKING, started_at=100.0)
+
+
+@pytest.mark.parametrize(
+    ("task", "live", "words"),
+    [
+        (task(Phase.QUEUED), Live(2), "queued, place 2"),
+        (task(Phase.STARTING), Live(), "starting"),
+        (WORKING, Live(), "working (12 s)"),
+        (
+            replace(WORKING, activity=Activity(ActivityKind.TOOL, "running the test suite", "bash")),
+            Live(),
+            "working: running the test suite (12 s)",
+        ),
+        (replace(WORKING, activity=Activity(ActivityKind.THINKING)), Live(), "working: thinking (12 s)"),
+        (replace(WORKING, asks={ASK.id: ASK}), Live(), "waits for you: bash: rm -r build (12 s)"),
+        (task(Phase.CHECKING, started_at=200.0), Live(), "checking the result (0 s)"),
+        (task(Phase.CANCELLING, started_at=52.0), Live(), "stopping (1:00)"),
+        (task(Phase.RECOVERING), Live(), "recovering"),
+        (task(Phase.READY, changes=CHANGES), Live(), "ready: 1 file +40 -0"),
+        (task(Phase.READY, changes=replace(CHANGES, files=(ONE, ONE))), Live(), "ready: 2 files +80 -0"),
+        (
+            task(Phase.READY, needs_review="ran another model"),
+            Live(),
+            "ready: no change, needs a look: ran another model",
+        ),
+        (
+            replace(task(Phase.READY, changes=CHANGES), landings=(Landing(TurnId("t1"), "r", ("a.py",), 1.0),)),
+            Live(),
+            "applied: 1 file +40 -0",
+        ),
+        (task(Phase.FAILED, failure=Failure("x", "no key")), Live(), "failed: no key"),
+        (task(Phase.CANCELLED), Live(), "cancelled"),
+        (
+            task(Phase.INTERRUPTED, failure=Failure("interrupted", "the hub ended")),
+            Live(),
+            "interrupted: the hub ended",
+        ),
+    ],
+)
+def test_the_state_says_what_matters(task, live, words):
+    assert titles.state(task, live, 112.0) == words
+
+
+def test_the_mark_names_the_recipe_or_what_was_asked():
+    assert titles.mark(task(Phase.QUEUED), Live(), 0) == "offload: tests — queued"
+    words = task(Phase.QUEUED, title="make this retry on timeouts", recipe="instruction")
+    assert titles.mark(words, Live(), 0) == "offload: make this retry on timeouts — queued"
+
+
+def test_what_a_worker_says_becomes_one_harmless_short_line():
+    assert titles.short("a\n\tb\x1b[2J") == "a b\N{REPLACEMENT CHARACTER}[2J"
+    assert titles.short("x" * 100) == "x" * 59 + "…"
