@@ -208,7 +208,7 @@ def error(error: OffloadError) -> ErrorView:
 
 def _next_step(task: Task) -> str:
     if task.closed:
-        return "Closed: get_task_result still shows its result."
+        return "Closed: its result can still be read with get_task_result, and applied."
     if state(task) is TaskState.INPUT_REQUIRED:
         permission = any(ask.kind is AskKind.PERMISSION for ask in task.asks.values())
         return f"Call answer_task with {'allow or deny' if permission else 'one of the choices'}, then wait_for_tasks."
