@@ -1,7 +1,7 @@
-"""A language server on stdio that does what a test tells it, so that an editor client's drawing and asking can be looked at alone.
+"""A language server on stdio that does what a test tells it, for looking at an editor client alone.
 
-It answers every `offload/…` request with what its argument or `test/answer` set for it, else with null; `test/notify` makes it send a notification and
-`test/seen` gives the requests it got. Standard library only. It knows nothing about tasks.
+It answers every `offload/…` request with what its argument or `test/answer` set for it, else with null; `test/notify` makes
+it send a notification and `test/seen` gives the requests it got. Standard library only. It knows nothing about tasks.
 """
 
 import json

@@ -44,7 +44,7 @@ def project(tmp_path):
 
 @pytest.fixture
 def hub_environment(tmp_path):
-    """The environment of a hub of the test's own, which is ended with the test; its state folder is short, because of its socket."""
+    """The environment of a hub that is ended with the test; its state folder is short, because of its socket."""
     state = Path(tempfile.mkdtemp(prefix="offload-"))
     own = {"OFFLOAD_STATE_DIR": str(state), "OFFLOAD_CONFIG_DIR": str(tmp_path / "config")}
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("OFFLOAD_", "OPENCODE_"))}

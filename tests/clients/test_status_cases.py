@@ -1,4 +1,4 @@
-"""The table of status texts itself: it holds tasks as the hub sends them, in the words that the server's own marks have."""
+"""The table of status texts itself: tasks as the hub sends them, in the words that the server's own marks have."""
 
 from offload.core.delegation import Live
 from offload.domain.ask import Ask, AskId

@@ -1,4 +1,4 @@
-"""The VS Code extension: types, unit tests, and the package that is made of it. Its own tests are in tests/clients/vscode."""
+"""The VS Code extension: its types, its own tests in tests/clients/vscode, and the package that is made of it."""
 
 import json
 import re

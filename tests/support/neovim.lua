@@ -1,5 +1,5 @@
--- Runs inside the editor under test: takes one JSON line [statements, arguments] at a time on a socket, runs it, and answers with
--- one JSON line [good, value or message].
+-- Runs inside the editor under test: takes one JSON line [statements, arguments] at a time on a socket, runs it, and
+-- answers with one JSON line [good, value or message].
 
 local socket = assert(vim.uv.new_pipe())
 assert(socket:bind(vim.env.OFFLOAD_TEST_SOCKET))

@@ -1,4 +1,4 @@
-"""Drives a real Neovim from a test: started headless with the plugin and a home of its own, asked in Lua, ended as a user ends it.
+"""Drives a real Neovim from a test: started headless with the plugin and a home of its own, asked in Lua, ended as users end it.
 
 It knows nothing about what the plugin does.
 """
@@ -20,7 +20,7 @@ BOUND_S = 20  # The one bound of everything that is waited for in the editor.
 
 
 class Neovim:
-    """One editor. `lua` runs statements and gives what they return; `until` waits for the first true value of an expression."""
+    """One editor. `lua` runs statements and gives what they return; `until` waits for a true value of an expression."""
 
     def __init__(self, home: Path, workspace: Path, environment: Mapping[str, str]) -> None:
         """Starts it in `workspace`; `home` takes all that it writes, and its path is short, because a socket lies in it."""

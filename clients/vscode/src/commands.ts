@@ -141,7 +141,8 @@ export class Commands {
   }
 }
 
-// Each turn's change set holds all since the start, so the newest one counts, though a later turn may have ended without.
+// Each turn's change set holds all since the start, so the newest one counts, though a later turn may have ended
+// without.
 function hasChanges(task: TaskView): boolean {
   const newest = task.turns.findLast((turn) => turn.changes != null)?.changes;
   return rests(task) && (newest?.files.length ?? 0) > 0;

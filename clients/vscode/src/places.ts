@@ -1,5 +1,5 @@
-// Where each task's block is now. Lines in messages are those of the task's start, so blocks are moved here with every edit, by
-// task id. Knows files as strings and no editor.
+// Where each task's block is now. Lines in messages are those of the task's start, so blocks are moved here with every
+// edit, by task id. Knows files as strings and no editor.
 
 import type { TaskView } from "./protocol";
 
@@ -17,7 +17,7 @@ export interface Edit {
   addedLines: number;
 }
 
-/** The block after an edit: one above moves it, one inside stretches it, one across its start takes it to where the edit began. */
+/** The block after an edit. Above: moved. Inside: stretched. Across its start: it begins where the edit began. */
 export function shift(span: Span, edit: Edit): Span {
   const moved = edit.addedLines - (edit.last - edit.first);
   if (edit.first > span.last) {

@@ -1,5 +1,6 @@
-// How a task is said in a few words beside its block: the same words as the server's own lenses and the Neovim client, which a
-// table of cases holds together (tests/clients/status_cases.json). Knows tasks as they come over the wire, no editor.
+// How a task is said in a few words beside its block: the same words as the server's own lenses and the Neovim client,
+// which a table of cases holds together (tests/clients/status_cases.json). Knows tasks as they come over the wire, no
+// editor.
 
 import type { ChangesView, Phase, TaskView } from "./protocol";
 

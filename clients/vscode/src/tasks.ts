@@ -4,7 +4,7 @@ import { isAbsolute, relative } from "node:path";
 
 import type { TaskView } from "./protocol";
 
-/** Whether the task's workspace is one of the folders, or one holds the other: the server tells of changes to such tasks only. */
+/** Whether the task's workspace is one of the folders, or one holds the other: the server tells of such tasks only. */
 export function concerns(task: TaskView, folders: readonly string[]): boolean {
   return folders.some((folder) => holds(folder, task.workspace) || holds(task.workspace, folder));
 }
@@ -17,7 +17,7 @@ function holds(outer: string, inner: string): boolean {
 export class Tasks {
   private readonly known = new Map<string, TaskView>();
 
-  /** Keeps a task's state unless a later one is known already: the answer to a request can come after a notification. */
+  /** Keeps a task's state unless a later one is known: the answer to a request can come after a notification. */
   put(task: TaskView): boolean {
     const before = this.known.get(task.task_id);
     if (before && before.revision > task.revision) {

@@ -6,24 +6,26 @@ import test from "node:test";
 import { Places, shift } from "../../../clients/vscode/src/places";
 import { task } from "./task";
 
-const SPAN = { first: 10, last: 14 };
-const CASES = [
-  { edit: "lines above are added", first: 2, last: 2, endColumn: 0, addedLines: 3, becomes: { first: 13, last: 17 } },
-  { edit: "lines above are removed", first: 2, last: 5, endColumn: 0, addedLines: 0, becomes: { first: 7, last: 11 } },
-  { edit: "a line is put before its first", first: 10, last: 10, endColumn: 0, addedLines: 1, becomes: { first: 11, last: 15 } },
-  { edit: "the line above is removed whole", first: 9, last: 10, endColumn: 0, addedLines: 0, becomes: { first: 9, last: 13 } },
-  { edit: "a word above changes", first: 4, last: 4, endColumn: 7, addedLines: 0, becomes: SPAN },
-  { edit: "its first line is broken", first: 10, last: 10, endColumn: 4, addedLines: 1, becomes: { first: 10, last: 15 } },
-  { edit: "lines inside are added", first: 12, last: 12, endColumn: 0, addedLines: 2, becomes: { first: 10, last: 16 } },
-  { edit: "lines inside are removed", first: 11, last: 13, endColumn: 0, addedLines: 0, becomes: { first: 10, last: 12 } },
-  { edit: "text across its start is removed", first: 8, last: 12, endColumn: 3, addedLines: 0, becomes: { first: 8, last: 10 } },
-  { edit: "all of it and more is removed", first: 8, last: 20, endColumn: 0, addedLines: 0, becomes: { first: 8, last: 8 } },
-  { edit: "lines below are added", first: 15, last: 15, endColumn: 0, addedLines: 9, becomes: SPAN },
+// What is done, the replaced range (first line, last line, column where it ends), line breaks put there, the block
+// after it.
+const CASES: [string, [number, number, number], number, [number, number]][] = [
+  ["lines above are added", [2, 2, 0], 3, [13, 17]],
+  ["lines above are removed", [2, 5, 0], 0, [7, 11]],
+  ["a line is put before its first", [10, 10, 0], 1, [11, 15]],
+  ["the line above is removed whole", [9, 10, 0], 0, [9, 13]],
+  ["a word above changes", [4, 4, 7], 0, [10, 14]],
+  ["its first line is broken", [10, 10, 4], 1, [10, 15]],
+  ["lines inside are added", [12, 12, 0], 2, [10, 16]],
+  ["lines inside are removed", [11, 13, 0], 0, [10, 12]],
+  ["text across its start is removed", [8, 12, 3], 0, [8, 10]],
+  ["all of it and more is removed", [8, 20, 0], 0, [8, 8]],
+  ["lines below are added", [15, 15, 0], 9, [10, 14]],
 ];
 
-for (const { edit, becomes, ...change } of CASES) {
-  test(`a block when ${edit}`, () => {
-    assert.deepEqual(shift(SPAN, change), becomes);
+for (const [what, [first, last, endColumn], addedLines, becomes] of CASES) {
+  test(`a block on lines 10 to 14 when ${what}`, () => {
+    const after = shift({ first: 10, last: 14 }, { first, last, endColumn, addedLines });
+    assert.deepEqual([after.first, after.last], becomes);
   });
 }
 

@@ -14,7 +14,8 @@ end
 ---@param buffer? integer
 ---@return vim.lsp.Client?
 function M.find(buffer)
-  return (buffer and vim.lsp.get_clients({ name = M.name, bufnr = buffer })[1]) or vim.lsp.get_clients({ name = M.name })[1]
+  local own = buffer and vim.lsp.get_clients({ name = M.name, bufnr = buffer })[1]
+  return own or vim.lsp.get_clients({ name = M.name })[1]
 end
 
 ---@param method string

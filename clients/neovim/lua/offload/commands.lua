@@ -79,7 +79,8 @@ local function is_live(task)
   return not status.rests(task)
 end
 
---- Each turn's change set holds all since the start, so the newest one counts, though a later turn may have ended without.
+--- Each turn's change set holds all since the start, so the newest one counts, though a later turn may have ended
+--- without.
 ---@param task offload.TaskView
 ---@return boolean
 local function has_changes(task)

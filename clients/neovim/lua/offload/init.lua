@@ -1,4 +1,5 @@
---- offload in Neovim: starts the language server, draws each task's status at its block, and offers the `:Offload…` commands.
+--- offload in Neovim: starts the language server, draws each task's status at its block, and offers the `:Offload…`
+--- commands.
 
 local marks = require('offload.marks')
 local tasks = require('offload.tasks')

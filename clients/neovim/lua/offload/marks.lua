@@ -1,5 +1,5 @@
---- Draws each task's status at the end of its block's first line. A mark is an extmark over the block, one per task: it moves
---- with the text, which line numbers in messages do not. Asks the server nothing.
+--- Draws each task's status at the end of its block's first line. A mark is an extmark over the block, one per task: it
+--- moves with the text, which line numbers in messages do not. Asks the server nothing.
 
 local status = require('offload.status')
 local tasks = require('offload.tasks')
@@ -30,14 +30,14 @@ local function position(buffer, id)
   return { found[1], found[2], found[3].end_row or found[1] }
 end
 
---- Loaded buffers that show the file at `path`; links on the way to it make no difference.
+--- The loaded buffer that shows the file at `path`; links on the way to it make no difference.
 ---@param path string
 ---@return integer?
 local function buffer_of(path)
   local real = vim.uv.fs_realpath(path)
   for _, buffer in ipairs(vim.api.nvim_list_bufs()) do
-    local name = vim.api.nvim_buf_get_name(buffer)
-    if vim.api.nvim_buf_is_loaded(buffer) and name ~= '' and (name == path or (real and vim.uv.fs_realpath(name) == real)) then
+    local name = vim.api.nvim_buf_is_loaded(buffer) and vim.api.nvim_buf_get_name(buffer) or ''
+    if name == path or (real and name ~= '' and vim.uv.fs_realpath(name) == real) then
       return buffer
     end
   end
@@ -52,7 +52,8 @@ local function erase(task_id)
   end
 end
 
---- Draws the task where its mark has moved to, or at its anchor if there is no mark yet; a closed task's mark is removed.
+--- Draws the task where its mark has moved to, or at its anchor if there is no mark yet; a closed task's mark is
+--- removed.
 ---@param task offload.TaskView
 function M.draw(task)
   local path = tasks.path(task)

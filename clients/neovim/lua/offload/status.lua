@@ -1,5 +1,6 @@
---- How a task is said in a few words beside its block: the same words as the server's own lenses and the VS Code client, which a
---- table of cases holds together (tests/clients/status_cases.json). Knows tasks as they come over the wire, no buffers.
+--- How a task is said in a few words beside its block: the same words as the server's own lenses and the VS Code
+--- client, which a table of cases holds together (tests/clients/status_cases.json). Knows tasks as they come over the
+--- wire, no buffers.
 
 local M = {}
 
