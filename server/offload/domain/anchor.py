@@ -40,7 +40,8 @@ def shift(block: Block, start_line: int, removed_lines: int, added_lines: int) -
     """The block after an edit that replaced the line breaks between `start_line` and `start_line + removed_lines`.
 
     `removed_lines` and `added_lines` count line breaks. An edit below changes nothing, one above moves the block, one
-    inside stretches it; an edit across its start takes the block's start to where the edit began.
+    inside stretches it; an edit across its start takes the block's start to where the edit began, one across its end
+    leaves it at most the lines that it had.
     """
     moved = added_lines - removed_lines
     edit_end = start_line + removed_lines
@@ -49,4 +50,6 @@ def shift(block: Block, start_line: int, removed_lines: int, added_lines: int) -
     if edit_end < block.start_line or (edit_end == block.start_line and start_line < block.start_line):
         return replace(block, start_line=block.start_line + moved, end_line=block.end_line + moved)
     start = min(block.start_line, start_line)
-    return replace(block, start_line=start, end_line=max(start, block.end_line + moved))
+    if edit_end <= block.end_line:
+        return replace(block, start_line=start, end_line=block.end_line + moved)
+    return replace(block, start_line=start, end_line=start_line + min(added_lines, block.end_line - start_line))

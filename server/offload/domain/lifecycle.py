@@ -163,7 +163,7 @@ class Landed(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Closed(Event):
-    """The worker's session and the task folder are released; the task stays readable."""
+    """The worker's session and the task folder are released; what the task changed can still be read and landed."""
 
 
 class IllegalTransition(Defect):
@@ -205,7 +205,6 @@ TRANSITIONS: Mapping[Phase, Mapping[type[Event], Target]] = {
         WorkLost: Phase.RECOVERING,
     },
     Phase.STARTING: {
-        Snapshotted: Phase.STARTING,
         SessionOpened: Phase.STARTING,
         TurnSeen: _seen,
         StopRequested: Phase.CANCELLING,
@@ -230,7 +229,6 @@ TRANSITIONS: Mapping[Phase, Mapping[type[Event], Target]] = {
     },
     # The worker may win the race: what it says happened, happened.
     Phase.CANCELLING: {
-        Snapshotted: Phase.CANCELLING,
         SessionOpened: Phase.CANCELLING,
         TurnSeen: Phase.CANCELLING,
         ActivityChanged: Phase.CANCELLING,
@@ -280,7 +278,8 @@ def advance(task: Task, event: Event) -> Task:
     if isinstance(event, TurnEvent) and _is_stale(task, event):
         return counted
     target = TRANSITIONS[task.phase].get(type(event))
-    if target is None or task.closed or (isinstance(event, TurnEvent) and event.turn != task.turn.id):
+    too_late = task.closed and not isinstance(event, Landed)
+    if target is None or too_late or (isinstance(event, TurnEvent) and event.turn != task.turn.id):
         raise IllegalTransition(task.phase, event)
     phase = target if isinstance(target, Phase) else target(task, event)
     moved = replace(_apply(counted, event), phase=phase, changed_at=event.at)

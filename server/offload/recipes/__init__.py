@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib.resources
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import fields
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from offload.domain.errors import InvalidRequest, UnknownRecipe
 from offload.domain.recipe import Recipe
 
 _RECIPE = TypeAdapter(Recipe)
+_KEYS = {field.name for field in fields(Recipe)} - {"name"}  # a recipe is named by its file
 
 
 class RecipeFiles:
@@ -23,13 +26,10 @@ class RecipeFiles:
     """
 
     def __init__(self, folder: Path | None = None) -> None:
-        built_in = importlib.resources.files(__name__)
-        shipped = [
-            (entry.name, entry.read_text("utf-8")) for entry in built_in.iterdir() if entry.name.endswith(".toml")
-        ]
-        own = sorted(folder.glob("*.toml")) if folder else []
-        texts = [*sorted(shipped), *((str(path), path.read_text("utf-8")) for path in own)]
-        self._recipes = {recipe.name: recipe for recipe in _read(texts)}
+        shipped = [entry for entry in importlib.resources.files(__name__).iterdir() if entry.name.endswith(".toml")]
+        own = folder.glob("*.toml") if folder else ()
+        files: list[Path | Traversable] = [*sorted(shipped, key=lambda entry: entry.name), *sorted(own)]
+        self._recipes = {recipe.name: recipe for recipe in map(_read, files)}
 
     def all(self) -> Sequence[Recipe]:
         return list(self._recipes.values())
@@ -40,11 +40,19 @@ class RecipeFiles:
         return self._recipes[name]
 
 
-def _read(texts: Iterable[tuple[str, str]]) -> Iterable[Recipe]:
-    for name, text in texts:
-        try:
-            values: dict[str, Any] = tomllib.loads(text)
-            commands = tuple(values.pop("commands", {}).items())
-            yield _RECIPE.validate_python({"name": Path(name).stem, "commands": commands, **values})
-        except (tomllib.TOMLDecodeError, ValidationError, AttributeError) as error:
-            raise InvalidRequest(f"the recipe file {name} cannot be used: {error}") from None
+def _read(file: Path | Traversable) -> Recipe:
+    try:
+        values: dict[str, Any] = tomllib.loads(file.read_text("utf-8"))
+        if isinstance(commands := values.get("commands"), dict):
+            values["commands"] = tuple(commands.items())
+        recipe = _RECIPE.validate_python({**values, "name": Path(file.name).stem})
+    except ValidationError as error:
+        problem = "; ".join(f"{each['loc'][0]}: {each['msg']}" for each in error.errors())
+    except (OSError, ValueError) as error:
+        problem = str(error)
+    else:
+        unknown = sorted(values.keys() - _KEYS)
+        if not unknown:
+            return recipe
+        problem = f"{', '.join(unknown)} is not a key of a recipe"
+    raise InvalidRequest(f"the recipe file {file} cannot be used: {problem}")

@@ -1,0 +1,104 @@
+"""One sample of every event, and a task in every phase, reached as a real one reaches it."""
+
+from dataclasses import fields
+
+from offload.domain import lifecycle
+from offload.domain.ask import Ask, AskId, AskKind, AskOutcome
+from offload.domain.change import ChangeSet, FileChange, FileStatus
+from offload.domain.check import CheckResult
+from offload.domain.lifecycle import (
+    ActivityChanged,
+    Admitted,
+    AskClosed,
+    Asked,
+    CannotResume,
+    ChecksEnded,
+    Closed,
+    Continued,
+    Created,
+    Event,
+    Landed,
+    SessionOpened,
+    Snapshotted,
+    Stopped,
+    StopRequested,
+    TurnEnded,
+    TurnEvent,
+    TurnFailed,
+    TurnSeen,
+    UsageSeen,
+    WorkLost,
+    fold,
+)
+from offload.domain.route import Route
+from offload.domain.task import Landing, Phase, TaskId, TaskSpec
+from offload.domain.turn import Activity, ActivityKind, Failure, TurnId
+from offload.domain.usage import Usage
+
+TASK = TaskId("task")
+FIRST, SECOND, STRANGE = TurnId("turn_1"), TurnId("turn_2"), TurnId("turn_9")
+SPEC = TaskSpec("/w", "title", "brief", "prompt", Route("fake", model="fake/worker"), "instruction")
+ASK = Ask(AskId("ask_1"), AskKind.PERMISSION, "bash", "ls", ("allow", "deny"))
+CHANGES = ChangeSet("base", "result", (FileChange("a.py", FileStatus.MODIFIED, "100644", "100644", 3, 1),))
+
+# Everything that an event says beside its time and its turn.
+SAYS = {
+    Created: {"spec": SPEC},
+    Snapshotted: {"base": "base", "notes": ("left out: sub",)},
+    Admitted: {},
+    SessionOpened: {"session": "session_1"},
+    TurnSeen: {},
+    ActivityChanged: {"activity": Activity(ActivityKind.TOOL, "running the test suite", "bash")},
+    UsageSeen: {"usage": Usage(10, 2), "ran": Route("fake", model="fake/worker")},
+    Asked: {"ask": ASK},
+    AskClosed: {"ask": ASK.id, "outcome": AskOutcome.ANSWERED, "choice": "allow"},
+    TurnEnded: {"text": "done", "changes": CHANGES},
+    ChecksEnded: {"results": (CheckResult("pytest", passed=True, seconds=1.5),)},
+    TurnFailed: {"failure": Failure("turn_lost", "it went away"), "text": "so far", "changes": CHANGES},
+    Stopped: {"text": "so far", "changes": CHANGES},
+    WorkLost: {"reason": "the hub ended"},
+    CannotResume: {"reason": "the hub ended", "changes": CHANGES},
+    Continued: {"turn": SECOND, "brief": "more", "prompt": "more", "route": Route("fake")},
+    StopRequested: {},
+    Landed: {"landing": Landing(FIRST, "result", ("a.py",), 9.0)},
+    Closed: {},
+}
+
+EVENTS = tuple(
+    each
+    for each in vars(lifecycle).values()
+    if isinstance(each, type) and issubclass(each, Event) and each not in (Event, TurnEvent)
+)
+
+
+def event(kind, *, at=50.0, **says):
+    """An event of this kind; its turn, if it has one, is the first but for a follow-up."""
+    has_turn = "turn" in {each.name for each in fields(kind)}
+    says = {**({"turn": FIRST} if has_turn else {}), **SAYS[kind], **says}
+    return kind(at=at, **says)
+
+
+def events(*kinds):
+    """Events of these kinds, one second after another."""
+    return [event(kind, at=float(number)) for number, kind in enumerate(kinds, start=1)]
+
+
+TO_STARTING = (Created, Snapshotted, Admitted)
+TO_WORKING = (*TO_STARTING, SessionOpened, TurnSeen)
+
+ROADS = {
+    Phase.QUEUED: events(Created),
+    Phase.STARTING: events(*TO_STARTING),
+    Phase.WORKING: [*events(*TO_WORKING), event(ActivityChanged, at=6.0), event(Asked, at=7.0)],
+    Phase.CHECKING: [*events(*TO_WORKING), event(TurnEnded, at=6.0, to_check=True)],
+    Phase.CANCELLING: events(*TO_WORKING, Asked, StopRequested),
+    Phase.RECOVERING: events(*TO_WORKING, WorkLost),
+    Phase.READY: events(*TO_WORKING, TurnEnded),
+    Phase.FAILED: events(*TO_WORKING, TurnFailed),
+    Phase.CANCELLED: events(*TO_WORKING, StopRequested, Stopped),
+    Phase.INTERRUPTED: events(*TO_WORKING, WorkLost, CannotResume),
+}
+
+
+def task_in(phase):
+    return fold(TASK, ROADS[phase])
