@@ -1,10 +1,15 @@
 """What an editor sees and does, on a whole core."""
 
+import sys
+
 import pytest
 
+from offload.domain.anchor import LineRange
 from offload.domain.task import Phase
 from offload.lsp.marks import PAUSE_S
 from offload.lsp.requests import REQUESTS
+from offload.lsp.server import make_server
+from offload.source.tree_sitter import TreeSitterSource
 from tests.lsp.client import NO_ANSWER, Refused
 from tests.lsp.conftest import EVERYTHING
 
@@ -58,6 +63,7 @@ async def test_a_block_is_delegated_applied_and_closed_from_the_cursor(house, co
         (5, "close", "offload.close"),
     ]
     assert "Apply 1 file +1 -0: tests for Cart.total" in [title for title, *_ in await editor.actions(shop, (6, 0))]
+    assert len(await editor.actions(shop, (0, 0))) == 2  # another block: only what can be started
     assert (await editor.command(APPLY, {"task_id": task_id}))["paths"] == ["tests/test_shop.py"]
     assert editor.of("window/showMessage")[-1]["message"] == "offload: written to disk: tests/test_shop.py"
     assert (house.root / "tests" / "test_shop.py").read_text() == "x = 1"
@@ -264,6 +270,7 @@ async def test_what_can_be_done_with_a_task_follows_its_state(house, connect, sh
         "Answer Blue: Colour: Which one?",
         "Cancel: tests for Cart.total",
     ]
+    assert [title for _, title, _ in await editor.lenses(shop)][1:] == ["cancel"]
     await editor.command(ANSWER, {"task_id": task_id, "choice": "Red"})
     await house.until(task_id, lambda task: [ask.detail for ask in task.asks.values()] == ["make"])
     assert await offered() == ["Answer allow: bash: make", "Answer deny: bash: make", "Cancel: tests for Cart.total"]
@@ -504,6 +511,8 @@ async def test_an_editor_without_lenses_gets_the_state_as_a_diagnostic(house, co
     assert diagnostic["severity"] == 3
     assert diagnostic["message"].startswith("offload: tests — working")
     assert diagnostic["range"] == {"start": {"line": 0, "character": 0}, "end": {"line": 0, "character": 15}}
+    await house.rested((await house.start("::text hello")).id)  # about no file: nothing to publish
+    await paused(house)
     house.worker.gate("work").open()
     await house.rested(task.id)
     await paused(house)
@@ -661,3 +670,51 @@ async def test_an_editor_that_takes_no_progress_gets_none(house, connect, capabi
     await house.rested(status["task_id"])
     await editor.result("offload/startTask", {"brief": "::text hello", "wait_s": 45})
     assert editor.of("$/progress") == []
+
+
+# -- what can go wrong -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def broken_parser():
+    source = TreeSitterSource(command=(sys.executable, "-c", "pass"))
+    yield source
+    await source.aclose()
+
+
+async def test_a_parser_that_does_not_work_leaves_lines_and_tasks(broken_parser, house, connect, shop, caplog):
+    house.delegation.source = broken_parser
+    editor = await connect()
+    editor.open(shop, "# offload: round it\n" + SHOP)
+    task = await house.start(file="shop.py", recipe="tests", lines=LineRange(1, 3))
+    await house.rested(task.id)
+    await paused(house)
+    titles = [title for title, *_ in await editor.actions(shop, (0, 0))]
+    assert titles[0] == "Delegate: round it"
+    assert titles[-1].startswith("Close")
+    assert "no block for code actions" in caplog.text
+
+
+async def test_a_parser_that_does_not_work_leaves_the_marks_where_they_are(broken_parser, house, connect, shop):
+    editor = await connect()
+    editor.open(shop)
+    await house.rested(await delegated(editor, shop, "::text hi"))
+    await paused(house)
+    house.delegation.source = broken_parser
+    editor.change(shop, 2, ((0, 0), (0, 0), "\n"))
+    await editor.result("offload/listTasks")
+    await paused(house)
+    assert await lens_lines(editor, shop) == [6]
+    editor.change(shop, 3, ((0, 0), (0, 0), "\n"))
+    await editor.result("offload/listTasks")
+    await paused(house)
+    assert await lens_lines(editor, shop) == [7]
+
+
+async def test_what_ends_after_the_connection_is_not_shown(house):
+    _, editor = make_server(house.delegation, house.caller)
+    task = await house.start("::gate work")
+    editor.leave()
+    editor.show_progress(task.id)
+    house.worker.gate("work").open()
+    await house.rested(task.id)

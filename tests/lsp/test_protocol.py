@@ -226,6 +226,7 @@ async def test_requests_before_initialize_and_after_shutdown_are_refused(host):
     client = await host(register)
     assert (await client.error(PING))["code"] == -32002
     await client.initialize()
+    assert (await client.error("initialize", {"capabilities": {}}))["code"] == -32600
     assert await client.result("shutdown") is None
     assert (await client.error(PING))["code"] == -32600
 

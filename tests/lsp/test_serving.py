@@ -95,17 +95,24 @@ async def test_a_dead_editor_is_noticed_though_its_stream_stays_open(host, proce
     assert await ended(client) is Ended.EDITOR_DIED
 
 
-@pytest.mark.parametrize("pid", [2**22 + 12345, 2**70, os.getpid(), 1])
+@pytest.mark.parametrize("pid", [2**22 + 12345, 2**70, os.getpid(), 1, 0, -1])
 async def test_a_process_that_does_not_end_or_is_of_another_machine_ends_nothing(host, pid):
     client = await host(register)
     await client.initialize(processId=pid)
     assert await client.result(PING) is None
 
 
-async def test_where_there_is_no_pidfd_the_process_is_looked_at_now_and_then(process):
+def no_pidfd(pid):
+    raise OSError("not in this sandbox")
+
+
+@pytest.mark.parametrize("open_pidfd", [None, no_pidfd])
+async def test_where_there_is_no_pidfd_the_process_is_looked_at_now_and_then(process, open_pidfd):
     gone = asyncio.Event()
-    watch = ProcessWatch(gone.set, open_pidfd=None, poll_s=0.01)
+    watch = ProcessWatch(gone.set, open_pidfd, poll_s=0.01)
     watch.start(process.pid)
+    watch._check(process.pid)
+    assert not gone.is_set()
     process.kill()
     process.wait(20)
     async with asyncio.timeout(20):

@@ -63,6 +63,9 @@ class HostedProtocol(LanguageServerProtocol):
         if is_request and self._workspace is None and method != types.INITIALIZE:
             self.refuse(message_id, types.ErrorCodes.ServerNotInitialized, "initialize comes first")
             return
+        if is_request and self._workspace is not None and method == types.INITIALIZE:
+            self.refuse(message_id, types.ErrorCodes.InvalidRequest, "initialize comes once")
+            return
         self._structured(message, is_request=is_request)
 
     def _structured(self, message: dict[str, Any], *, is_request: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import enum
 import logging
 import os
@@ -140,10 +141,10 @@ class ProcessWatch:
         """Watch `pid`; a number that names no process here (a remote editor's) is ignored."""
         if not _is_alive(pid):
             return
-        if self._open_pidfd is None:
+        self._pidfd = self._opened(pid)
+        if self._pidfd is None:
             self._poll = self._loop.call_later(self._poll_s, self._check, pid)
         else:
-            self._pidfd = self._open_pidfd(pid)
             self._loop.add_reader(self._pidfd, self._on_end)
 
     def stop(self) -> None:
@@ -156,6 +157,14 @@ class ProcessWatch:
             self._poll.cancel()
             self._poll = None
 
+    def _opened(self, pid: int) -> int | None:
+        if self._open_pidfd is None:
+            return None
+        try:
+            return self._open_pidfd(pid)
+        except OSError:  # a sandbox without it, or the process has just ended
+            return None
+
     def _check(self, pid: int) -> None:
         if _is_alive(pid):
             self._poll = self._loop.call_later(self._poll_s, self._check, pid)
@@ -165,9 +174,8 @@ class ProcessWatch:
 
 def _is_alive(pid: int) -> bool:
     try:
-        os.kill(pid, 0)
-    except PermissionError:
-        return True
-    except (OSError, OverflowError):
+        with contextlib.suppress(PermissionError):  # another user's process lives too
+            os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
         return False
-    return True
+    return pid > 0  # 0 and below name groups of processes
