@@ -217,6 +217,27 @@ async def test_other_peoples_tasks_are_not_told(house):
     assert not [message for message in heard if not message.startswith(mine.id)]
 
 
+async def test_a_start_is_told_of_its_own_task_only(house):
+    heard = []
+
+    async def hear(progress, total, message):
+        heard.append(message)
+
+    async with host(house) as client, asyncio.timeout(20):
+        arguments = {"brief": "::gate hold\n::text ok", "file": "shop.py", "symbol": "Cart.total", "wait_s": 45}
+        waiting = asyncio.create_task(client.call_tool("start_task", arguments, progress_callback=hear))
+        await house.worker.gate("hold").reached.wait()
+        other = {**arguments, "symbol": "price"}
+        starting = asyncio.create_task(client.call_tool("start_task", other))
+        same_words = await house.start("::gate hold\n::text ok")
+        house.worker.gate("hold").open()
+        own = (await waiting).structured_content["task_id"]
+        assert not (await starting).is_error
+        await house.rested(same_words.id)
+    assert heard
+    assert not [message for message in heard if not message.startswith(own)]
+
+
 async def test_nothing_is_told_to_a_host_that_gave_no_token(house):
     async with bare(house) as wire:
         wire.write(call(1, "start_task", brief="::text hi", wait_s=45))

@@ -5,10 +5,9 @@ import re
 import pytest
 
 from offload.domain.task import Front
-from offload.mcp.tools import OPERATIONS_FOR_MODELS, tools
+from offload.mcp.tools import OPERATIONS_FOR_MODELS, TOOLS
 from offload.wire.operations import OPERATIONS
 
-TOOLS = tools()
 by_name = pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
 
 

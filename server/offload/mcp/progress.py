@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from offload.core.delegation import Delegation
 from offload.core.timing import within
-from offload.domain.task import Task
+from offload.domain.task import Front, Task
 from offload.wire.params import ContinueTaskParams, Params, StartTaskParams, WaitForTasksParams
 
 EVERY_S = 10  # Some hosts end a call that was silent for long; those that count do so from 30 s up.
@@ -14,17 +14,25 @@ EVERY_S = 10  # Some hosts end a call that was silent for long; those that count
 Report = Callable[[float, str], Awaitable[None]]
 
 
-def concerned(params: Params) -> Callable[[Task], bool] | None:
-    """Which tasks a call waits for; None for a call that does not wait."""
+def concerned(delegation: Delegation, params: Params) -> Callable[[Task], bool] | None:
+    """Which tasks a call waits for, asked before it begins; None for a call that does not wait."""
     match params:
         case WaitForTasksParams(task_ids=ids):
             return lambda task: task.id.startswith(tuple(ids))
         case ContinueTaskParams(task_id=task_id, wait_s=wait_s) if wait_s:
             return lambda task: task.id.startswith(task_id)
-        case StartTaskParams(brief=brief, wait_s=wait_s) if wait_s:
-            return lambda task: task.spec.brief == brief
+        case StartTaskParams(wait_s=wait_s) if wait_s:
+            known = {task.id for task in delegation.tasks(closed=True)}
+            return lambda task: task.id not in known and _asked_for(task, params)
         case _:
             return None
+
+
+def _asked_for(task: Task, params: StartTaskParams) -> bool:
+    """The id of a task that a call starts is not known before its answer; what was asked for tells it from others."""
+    spec = task.spec
+    symbol = spec.anchor.block.symbol if spec.anchor else ""
+    return spec.front is Front.MODEL and spec.brief == params.brief and params.symbol in ("", symbol)
 
 
 async def report(delegation: Delegation, concerns: Callable[[Task], bool], send: Report) -> None:

@@ -67,14 +67,19 @@ def _fewer_tasks(facts: Facts, excess: int) -> None:
 
 
 def _leave_out(holder: Facts, name: str, counter: str, excess: int, *, keep: int) -> int:
-    """Take items off the end of a list until `excess` bytes are gained or `keep` are left; says how many bytes were gained."""
+    """Keep as many items from the front as leave `excess` bytes less, but at least `keep`; says how many bytes were gained."""
     items = holder.get(name, [])
-    before, gained = len(items), 0
-    while len(items) > keep and gained < excess:
-        gained += len(_text(items.pop()).encode()) + 1
-    if len(items) < before:
-        holder[counter] = holder.get(counter, 0) + before - len(items)
-    return gained
+    size = len(_text(items).encode())
+    kept = used = 0
+    for item in items:
+        longer = used + len(_text(item).encode()) + 1
+        if kept >= keep and longer > size - excess:
+            break
+        kept, used = kept + 1, longer
+    if kept < len(items):
+        holder[counter] = holder.get(counter, 0) + len(items) - kept
+        del items[kept:]
+    return size - used
 
 
 def _shorter_text(facts: Facts, excess: int) -> None:

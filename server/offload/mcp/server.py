@@ -35,7 +35,7 @@ from offload.domain.errors import Defect, OffloadError
 from offload.mcp import lines, progress, words
 from offload.mcp.errors import HINTS, error_text, params_text
 from offload.mcp.render import render
-from offload.mcp.tools import OPERATIONS_FOR_MODELS, tools
+from offload.mcp.tools import OPERATIONS_FOR_MODELS, TOOLS
 from offload.wire.operations import Operation
 from offload.wire.params import Params
 
@@ -68,7 +68,6 @@ class _Calls:
     def __init__(self, delegation: Delegation, caller: Caller) -> None:
         self._delegation = delegation
         self._caller = caller
-        self._tools = tools()
 
     def server(self) -> Server[dict[str, Any]]:
         return Server(
@@ -82,7 +81,7 @@ class _Calls:
         )
 
     async def _list_tools(self, _: Context, __: PaginatedRequestParams | None) -> ListToolsResult:
-        return ListToolsResult(tools=self._tools)
+        return ListToolsResult(tools=TOOLS)
 
     async def _list_prompts(self, _: Context, __: PaginatedRequestParams | None) -> ListPromptsResult:
         return ListPromptsResult(prompts=[words.PROMPT])
@@ -105,7 +104,7 @@ class _Calls:
             params = operation.params.model_validate(given)
         except ValidationError as problem:
             return _refusal(params_text(problem, operation.params))
-        concerns = progress.concerned(params)
+        concerns = progress.concerned(self._delegation, params)
         if concerns is None or "progress_token" not in (context.meta or {}):
             return await self._answer(context, operation, params)
 
