@@ -26,7 +26,8 @@ _PLAIN: dict[Phase, str] = {
 
 def mark(task: Task, live: Live, now: float) -> str:
     """What stands beside the block: "offload: tests — working: running the test suite (12 s)"."""
-    name = task.spec.recipe if task.spec.recipe in task.spec.title else task.spec.title
+    named_by_recipe = task.spec.title.startswith(f"{task.spec.recipe} for ")
+    name = task.spec.recipe if named_by_recipe else task.spec.title
     return f"offload: {short(name)} — {state(task, live, now)}"
 
 
