@@ -1,0 +1,127 @@
+"""The composition root: ties core's ports to their adapters, and hands the hub a serve function for each kind of front.
+
+The edges and the workers are imported when they are first needed, so that the hub listens before it knows pygls or the MCP SDK.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+from asyncio import StreamReader, StreamWriter
+from collections.abc import AsyncIterator, Mapping
+from contextlib import aclosing, asynccontextmanager
+from itertools import count
+from pathlib import Path
+
+from offload.core.assembly import open_core
+from offload.core.caller import Caller
+from offload.core.delegation import Delegation
+from offload.core.limits import Limits
+from offload.core.ports import Clock, Worker
+from offload.domain.route import Route
+from offload.domain.task import Front
+from offload.hub import address, run
+from offload.hub.clock import SystemClock
+from offload.hub.hello import Hello
+from offload.hub.services import Serve, Services
+from offload.processes import Processes
+from offload.recipes import RecipeFiles
+from offload.settings import Settings, config_folder, load
+from offload.source.tree_sitter import TreeSitterSource
+from offload.storage.journal import SqliteJournal
+from offload.workspace.workspaces import GitWorkspaces
+
+logger = logging.getLogger(__name__)
+
+
+def run_hub() -> int:
+    """`offload hub run`: be the hub until it ends; gives the exit status."""
+    return run.main(lambda: open_services(os.environ))
+
+
+@asynccontextmanager
+async def open_services(environ: Mapping[str, str]) -> AsyncIterator[Services]:
+    """Everything that the hub serves, by the settings of `environ`. Raises `EnvironmentFailure` when it cannot be opened."""
+    settings = load(environ)
+    state = Path(address.state_folder(environ))
+    clock = SystemClock()
+    processes = Processes()
+    workers = open_workers(settings, state, clock)
+    async with (
+        aclosing(TreeSitterSource()) as source,
+        aclosing(SqliteJournal(state / "journal.sqlite3")) as journal,
+        GitWorkspaces(state, processes, environ) as workspace,
+        open_core(
+            journal=journal,
+            workspace=workspace,
+            workers=workers,
+            source=source,
+            recipes=RecipeFiles(config_folder(environ) / "recipes"),
+            clock=clock,
+            limits=Limits(tasks_per_workspace=settings.max_tasks, ask_timeout_s=settings.ask_timeout_s),
+            default_route=Route(settings.worker, settings.agent, settings.model),
+            defect=log_defect,
+        ) as delegation,
+    ):
+        try:
+            yield Services(
+                serve=serve_functions(delegation),
+                busy=lambda: bool(delegation.tasks(live=True)),
+                status=lambda: task_counts(delegation),
+                warm=warm,
+            )
+        finally:
+            for worker in workers.values():
+                await worker.aclose()
+
+
+def open_workers(settings: Settings, state: Path, clock: Clock) -> dict[str, Worker]:
+    from offload.workers.registry import open_workers  # noqa: PLC0415 - brings httpx, which no front waits for
+
+    return open_workers(settings, state / "workers", clock)
+
+
+def serve_functions(delegation: Delegation) -> dict[str, Serve]:
+    """One function per kind of hello."""
+    numbers = count(1)
+
+    def caller(hello: Hello) -> Caller:
+        front = Front(hello.kind)
+        name = f"{hello.kind}-{next(numbers)}"
+        return Caller(front, name, Path(hello.cwd), hello.client, hello.environment)
+
+    async def lsp(reader: StreamReader, writer: StreamWriter, hello: Hello) -> None:
+        from offload.lsp.server import serve_editor  # noqa: PLC0415
+
+        await serve_editor(delegation, caller(hello), reader, writer)
+
+    async def mcp(reader: StreamReader, writer: StreamWriter, hello: Hello) -> None:
+        from offload.mcp.server import serve_model  # noqa: PLC0415
+
+        await serve_model(delegation, caller(hello), reader, writer)
+
+    async def rpc(reader: StreamReader, writer: StreamWriter, hello: Hello) -> None:
+        from offload.rpc.serve import serve  # noqa: PLC0415
+
+        await serve(reader, writer, caller(hello), delegation)
+
+    return {"lsp": lsp, "mcp": mcp, "rpc": rpc}
+
+
+def warm() -> None:
+    """What the first connection of each kind will want."""
+    import offload.lsp.server  # noqa: PLC0415
+    import offload.mcp.server  # noqa: PLC0415
+    import offload.rpc.serve  # noqa: F401, PLC0415
+
+
+def task_counts(delegation: Delegation) -> dict[str, int]:
+    tasks = delegation.tasks(closed=True)
+    return {"tasks": len(tasks), "live_tasks": sum(1 for task in tasks if task.live)}
+
+
+def log_defect(what: str, error: BaseException) -> None:
+    """What "cannot happen" is logged with a key, so that a report can name it, and survived."""
+    key = secrets.token_hex(4)
+    logger.error("defect", extra={"key": key, "what": what}, exc_info=error)
