@@ -6,8 +6,18 @@ import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 
 from offload.domain.task import TaskId
+
+
+@dataclass(eq=False)
+class _Waiting:
+    """One entry of a line; a task that was cancelled and continued may have left one behind, so tasks do not name them."""
+
+    task: TaskId
+    place: int = 0
+    admitted: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class Admission:
@@ -18,38 +28,35 @@ class Admission:
         self._limit = limit
         self._moved = moved
         self._working: defaultdict[str, int] = defaultdict(int)
-        self._lines: defaultdict[str, dict[TaskId, asyncio.Event]] = defaultdict(dict)
+        self._lines: defaultdict[str, list[_Waiting]] = defaultdict(list)
 
     def position(self, workspace: str, task: TaskId) -> int | None:
         """Place in the line, 1 is next; None for a task that does not wait."""
-        line = list(self._lines[workspace])
-        return line.index(task) + 1 if task in line else None
+        return next((waiting.place for waiting in self._lines[workspace] if waiting.task == task), None)
 
     @asynccontextmanager
     async def place(self, workspace: str, task: TaskId) -> AsyncIterator[None]:
         """Held while the task works; entering waits until one is free."""
-        turn = asyncio.Event()
-        self._lines[workspace][task] = turn
+        waiting = _Waiting(task)
+        self._lines[workspace].append(waiting)
+        self._admit(workspace)
         try:
-            self._admit(workspace)
-            await turn.wait()
-        except asyncio.CancelledError:
-            # Admitted and cancelled in the same moment: the place goes to the next one.
-            if self._lines[workspace].pop(task, None) is None:
-                self._working[workspace] -= 1
-            self._admit(workspace)
-            raise
-        try:
+            await waiting.admitted.wait()
             yield
         finally:
-            self._working[workspace] -= 1
+            # One that is cancelled at the moment when it is admitted holds a place already, which goes to the next one.
+            if waiting.admitted.is_set():
+                self._working[workspace] -= 1
+            else:
+                self._lines[workspace].remove(waiting)
             self._admit(workspace)
 
     def _admit(self, workspace: str) -> None:
         line = self._lines[workspace]
         while line and self._working[workspace] < self._limit:
-            task = next(iter(line))
-            line.pop(task).set()
             self._working[workspace] += 1
-        for waiting in line:
-            self._moved(waiting)
+            line.pop(0).admitted.set()
+        for place, waiting in enumerate(line, start=1):
+            if waiting.place != place:
+                waiting.place = place
+                self._moved(waiting.task)

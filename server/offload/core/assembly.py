@@ -42,7 +42,7 @@ async def open_core(
         return workers[name]
 
     async with Ledger(journal, Feed(), clock) as ledger:
-        await recover(ledger, workspace)
+        await recover(ledger, workspace, defect)
         async with asyncio.TaskGroup() as group:
             supervisor = Supervisor(group, ledger, workspace, worker, limits, defect)
             documents = Documents()

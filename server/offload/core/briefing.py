@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import posixpath
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
@@ -60,7 +61,7 @@ class Briefing:
             recipe=recipe.name,
             anchor=anchor,
             commands=recipe.commands_for(language),
-            buffers=await self._unsaved(caller, root),
+            buffers=await self.unsaved(root, caller.id),
             front=caller.front,
             caller=caller.name,
             key=request.key,
@@ -90,19 +91,35 @@ class Briefing:
             return Block("", "lines", wanted.first - 1, wanted.last - 1)
         return Block("", "file", 0, max(count - 1, 0))
 
-    async def _unsaved(self, caller: Caller, root: Path) -> dict[str, str]:
-        """Texts of open documents that are not what is on disk; the caller's own text wins."""
+    async def unsaved(self, root: Path, editor: str = "") -> dict[str, str]:
+        """Texts of open documents that are not what is on disk; of a file that `editor` has open, its text alone counts."""
         unsaved: dict[str, str] = {}
         for path, documents in self._documents.below(root).items():
-            own = [document for document in documents if document.editor == caller.id]
-            text = (own or documents)[-1].text
+            own = [document for document in documents if document.editor == editor]
             try:
                 saved = await self._workspace.read_live(root, path)
             except InvalidRequest:  # Not on disk yet, or not readable as text: the editor's text is all there is.
                 saved = None
-            if text != saved:
-                unsaved[path] = text
+            differing = [document.text for document in own or documents if document.text != saved]
+            if differing:
+                unsaved[path] = differing[-1]
         return unsaved
+
+
+def asks_for_the_same(spec: TaskSpec, request: StartRequest, route: Route) -> bool:
+    """Whether `request` is the one that `spec` was made of; the files may have changed since, so they are not looked at."""
+    if (spec.brief, spec.recipe, spec.route) != (request.brief.strip(), request.recipe, route):
+        return False
+    if spec.anchor is None or not request.file:
+        return spec.anchor is None and not request.file
+    block = spec.anchor.block
+    if spec.anchor.path != relative_path(Path(spec.workspace), request.file):
+        return False
+    if request.symbol:
+        return f".{block.symbol}".endswith(f".{request.symbol}")
+    if request.lines:
+        return block.kind == "lines" and LineRange(block.start_line + 1, block.end_line + 1) == request.lines
+    return block.kind == "file"
 
 
 def relative_path(root: Path, file: str) -> str:
@@ -116,13 +133,16 @@ def relative_path(root: Path, file: str) -> str:
 def _named(path: str, blocks: Sequence[Block], symbol: str, lines: LineRange | None) -> Block:
     matches = [block for block in blocks if block.symbol == symbol]
     matches = matches or [block for block in blocks if block.symbol.endswith("." + symbol)]
-    if lines is not None:
-        matches = [block for block in matches if block.start_line < lines.last and lines.first <= block.end_line + 1]
-    if len(matches) == 1:
-        return matches[0]
+    meant = [
+        block
+        for block in matches
+        if lines is None or (block.start_line < lines.last and lines.first <= block.end_line + 1)
+    ]
+    if len(meant) == 1:
+        return meant[0]
     if matches:
         places = ", ".join(f"{block.symbol} in lines {block.start_line + 1}-{block.end_line + 1}" for block in matches)
-        raise UnknownSymbol(f"{path} has several blocks {symbol!r}: {places}; give lines")
+        raise UnknownSymbol(f"{path} has {symbol!r} as {places}; give lines that are in one of them alone")
     near = difflib.get_close_matches(symbol, [block.symbol for block in blocks], n=3, cutoff=0.4)
     hint = f"; did you mean {', '.join(near)}?" if near else "; give lines instead"
     raise UnknownSymbol(f"{path} has no block {symbol!r}{hint}")
@@ -140,7 +160,7 @@ def _prompt(recipe: Recipe, brief: str, anchor: Anchor | None, commands: Sequenc
         block = anchor.block
         place = f"{anchor.path}, lines {block.start_line + 1}-{block.end_line + 1}"
         place = f"{block.symbol} ({place})" if block.symbol else place
-        fence = "`" * (3 if "```" not in anchor.text else 6)
+        fence = "`" * max(3, 1 + max(map(len, re.findall("`+", anchor.text)), default=0))
         values |= {
             "path": anchor.path,
             "symbol": block.symbol or place,

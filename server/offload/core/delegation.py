@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import posixpath
 from collections import defaultdict
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
-from offload.core.briefing import Briefing, StartRequest, relative_path
+from offload.core.briefing import Briefing, StartRequest, asks_for_the_same, relative_path
 from offload.core.caller import Caller
 from offload.core.documents import Documents
 from offload.core.feed import Watcher
@@ -25,7 +25,7 @@ from offload.domain.change import ChangeSet
 from offload.domain.errors import ApplyRefused, InvalidRequest, KeyReused, UnknownAsk, UnknownWorker, WrongPhase
 from offload.domain.lifecycle import Closed, Continued, Created, Landed
 from offload.domain.route import Route
-from offload.domain.task import Landing, Task, TaskId, TaskSpec
+from offload.domain.task import Landing, Task, TaskId
 from offload.domain.turn import Turn, TurnId
 
 __all__ = ["Delegation", "Live", "StartRequest", "WaitFor", "Waited"]
@@ -99,16 +99,13 @@ class Delegation:
         if not request.workspace:
             root = await self._workspace.locate(root)
         async with self._starting[request.key] if request.key else asyncio.Lock():
-            spec = await self._briefing.spec(caller, request, root, recipe, route)
-            known = self._with_key(spec)
+            known = self._with_key(request, root, route)
             if known is not None:
                 return known
+            spec = await self._briefing.spec(caller, request, root, recipe, route)
             now = self.clock.now()
-            task_id = new_task_id()
             created = Created(at=now, turn=new_turn_id(now), spec=spec)
-            task = await self._ledger.create(task_id, created)
-        self._supervisor.launch(task, caller.environment)
-        return task
+            return await self._ledger.create(new_task_id(), created, self._launch(caller))
 
     async def continue_(self, caller: Caller, task_id: TaskId, brief: str) -> Task:
         """A follow-up in the worker's session. Raises `WrongPhase` while a turn runs."""
@@ -117,12 +114,14 @@ class Delegation:
 
         def follow_up(task: Task) -> list[Continued]:
             _must_rest(task, "continued")
-            now = self.clock.now()
-            return [Continued(at=now, turn=new_turn_id(now), brief=brief, prompt=brief, route=task.turn.asked)]
+            now, last = self.clock.now(), task.turn
+            # A worker that was never reached knows nothing of the task yet.
+            prompt = brief if last.session else f"{last.prompt}\n{brief}"
+            return [Continued(at=now, turn=new_turn_id(now), brief=brief, prompt=prompt, route=last.asked)]
 
-        task = await self._ledger.decide(self.get(task_id).id, follow_up)
-        self._supervisor.launch(task, caller.environment)
-        return task
+        task = self.get(task_id)
+        async with self._applying[task.spec.workspace]:  # What is applied now is applied as the task stands now.
+            return await self._ledger.decide(task.id, follow_up, self._launch(caller))
 
     async def cancel(self, caller: Caller, task_id: TaskId) -> Task:
         """Ask for a stop; asking again, or for a task that is over, changes nothing."""
@@ -134,7 +133,7 @@ class Delegation:
         wanted = _open_ask(task, ask)
         if wanted.kind is AskKind.PERMISSION and answer.choice not in wanted.choices:
             raise InvalidRequest(f"choice must be one of {', '.join(wanted.choices)}, not {answer.choice!r}")
-        return await self._supervisor.answer(task, wanted.id, answer)
+        return await self._supervisor.answer(task.id, wanted.id, answer)
 
     async def wait(self, wanted: WaitFor) -> Waited:
         """Until the tasks rest, one has news, or the time is over; the tasks go on whatever becomes of the wait."""
@@ -184,35 +183,41 @@ class Delegation:
 
     async def close(self, caller: Caller, task_id: TaskId) -> Task:
         """Release the worker's session and the task folder; what the task changed stays readable."""
-        task = self.get(task_id)
-        _must_rest(task, "closed")
-        task = await self._ledger.record(task.id, Closed(at=self.clock.now()))
-        if task.turn.session:
-            await self._worker(task.turn.asked.worker).release(task.turn.session, caller.environment)
-        await self._workspace.release(task.id, Path(task.spec.workspace))
-        return task
+
+        def closed(task: Task) -> list[Closed]:
+            _must_rest(task, "closed")
+            return [Closed(at=self.clock.now())]
+
+        async def close() -> Task:
+            task = await self._ledger.decide(self.get(task_id).id, closed)
+            await self._supervisor.release(task, caller.environment)
+            return task
+
+        return await self._ledger.to_the_end(close())
 
     async def diff(self, task_id: TaskId, paths: Sequence[str] = ()) -> tuple[Task, ChangeSet, str]:
         """The last change set of the task, and its patch narrowed to `paths`."""
         task = self.get(task_id)
-        changes = _changes(task)
+        _, changes = _changes(task)
         root = Path(task.spec.workspace)
         return task, changes, await self._workspace.diff(root, changes, _narrowed(root, changes, paths))
 
     async def apply(self, caller: Caller, task_id: TaskId, paths: Sequence[str] = ()) -> tuple[Task, Sequence[str]]:
         """Merge the change set, or those of its files, onto the disk; nothing is written when one file is refused."""
-        task = self.get(task_id)
-        _must_rest(task, "applied", closed_too=True)
-        changes = _changes(task)
-        if not changes.files:
-            raise ApplyRefused(f"task {task.id} changed no file")
-        root = Path(task.spec.workspace)
-        async with self._applying[task.spec.workspace]:
-            open_here = self.documents.below(root)
-            unsaved = {path: documents[-1].text for path, documents in open_here.items()}
+        return await self._ledger.to_the_end(self._apply(task_id, paths))
+
+    async def _apply(self, task_id: TaskId, paths: Sequence[str]) -> tuple[Task, Sequence[str]]:
+        async with self._applying[self.get(task_id).spec.workspace]:
+            task = self.get(task_id)
+            _must_rest(task, "applied", closed_too=True)
+            turn_id, changes = _changes(task)
+            if not changes.files:
+                raise ApplyRefused(f"task {task.id} changed no file")
+            root = Path(task.spec.workspace)
+            unsaved = await self._briefing.unsaved(root)
             applied = await self._workspace.apply(root, changes, unsaved, _narrowed(root, changes, paths))
             now = self.clock.now()
-            landing = Landing(task.turn.id, changes.result, applied.paths, now)
+            landing = Landing(turn_id, changes.result, applied.paths, now)
             return await self._ledger.record(task.id, Landed(at=now, landing=landing)), applied.paths
 
     def watching(self) -> AbstractContextManager[Watcher]:
@@ -244,23 +249,17 @@ class Delegation:
             return Route(worker, asked.agent or default.agent, asked.model, asked.variant)
         return Route(worker, asked.agent or default.agent, default.model, asked.variant or default.variant)
 
-    def _with_key(self, spec: TaskSpec) -> Task | None:
+    def _launch(self, caller: Caller) -> Callable[[Task], None]:
+        return lambda task: self._supervisor.launch(task, caller.environment)
+
+    def _with_key(self, request: StartRequest, root: Path, route: Route) -> Task | None:
         """The task that was started with the same key. Raises `KeyReused` when it was another request."""
-        if not spec.key:
-            return None
-        for task in self._ledger.all():
-            if task.spec.key == spec.key and task.spec.workspace == spec.workspace:
-                if _body(task.spec) != _body(spec):
-                    raise KeyReused(
-                        f"the key {spec.key!r} was used for another request (task {task.id}); use a new key"
-                    )
-                return task
+        for task in self._ledger.all() if request.key else ():
+            if task.spec.key == request.key and task.spec.workspace == str(root):
+                if asks_for_the_same(task.spec, request, route):
+                    return task
+                raise KeyReused(f"the key {request.key!r} was used for another request (task {task.id}); use a new key")
         return None
-
-
-def _body(spec: TaskSpec) -> tuple[object, ...]:
-    place = (spec.anchor.path, spec.anchor.block.symbol) if spec.anchor else None
-    return spec.brief, spec.recipe, spec.route, place
 
 
 def _must_rest(task: Task, what: str, *, closed_too: bool = False) -> None:
@@ -279,11 +278,11 @@ def _open_ask(task: Task, ask_id: AskId) -> Ask:
     raise UnknownAsk(f"task {task.id} has no open ask {ask_id!r}; {known}")
 
 
-def _changes(task: Task) -> ChangeSet:
-    """The newest change set: each turn's holds everything since the task's base."""
+def _changes(task: Task) -> tuple[TurnId, ChangeSet]:
+    """The newest change set and its turn: each turn's holds everything since the task's base."""
     for turn in reversed(task.turns):
         if turn.changes is not None:
-            return turn.changes
+            return turn.id, turn.changes
     raise WrongPhase(f"task {task.id} has no changes yet; it is {task.phase}")
 
 

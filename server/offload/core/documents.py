@@ -24,6 +24,7 @@ class Documents:
 
     def put(self, document: Document) -> None:
         """A document was opened or its text changed."""
+        self.drop(document.editor, document.path)  # so that the one that was told last stands last
         self._open[document.editor, document.path] = document
 
     def drop(self, editor: str, path: Path) -> None:
@@ -44,7 +45,7 @@ class Documents:
         return others[-1].text if others else None
 
     def below(self, root: Path) -> dict[str, tuple[Document, ...]]:
-        """Open documents under `root`, by path relative to it with "/"."""
+        """Open documents under `root`, by path relative to it with "/"; of each path the one that was told last stands last."""
         found: dict[str, list[Document]] = {}
         for document in self._open.values():
             if document.path.is_relative_to(root):

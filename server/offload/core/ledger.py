@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from types import TracebackType
+from typing import Any, TypeVar
 
 from offload.core.feed import Feed
 from offload.core.ports import Clock, Journal
@@ -12,12 +13,15 @@ from offload.domain.errors import UnknownTask
 from offload.domain.lifecycle import Created, Event, advance, begin, fold
 from offload.domain.task import Task, TaskId
 
+T = TypeVar("T")
+
 Decide = Callable[[Task], Sequence[Event]]
+Then = Callable[[Task], None]
 
 
 class Ledger:
-    """Folds events into tasks and keeps both in step. To be used as an async context manager: appends that were begun are
-    finished before it is left, whoever asked for them."""
+    """Folds events into tasks and keeps both in step. To be used as an async context manager: what was begun is finished
+    before it is left, whoever asked for it and whether he still waits."""
 
     def __init__(self, journal: Journal, feed: Feed, clock: Clock) -> None:
         self.feed = feed
@@ -25,18 +29,19 @@ class Ledger:
         self._journal = journal
         self._tasks: dict[TaskId, Task] = {}
         self._locks: dict[TaskId, asyncio.Lock] = {}
-        self._appending = asyncio.TaskGroup()
+        self._begun = asyncio.TaskGroup()
 
     async def __aenter__(self) -> Ledger:
         for task_id, events in (await self._journal.read()).items():
             self._tasks[task_id] = fold(task_id, events)
-        await self._appending.__aenter__()
+        await self._begun.__aenter__()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._appending.__aexit__(None, None, None)
+        # Whatever the house is left for, the group is told of no error, because on one it would cancel what was begun.
+        await self._begun.__aexit__(None, None, None)
 
     def all(self) -> list[Task]:
         """In the order of their creation."""
@@ -53,40 +58,56 @@ class Ledger:
             raise UnknownTask(f"{len(matches)} tasks begin with {task_id!r}: give more of the id")
         raise UnknownTask(f"there is no task {task_id!r}: list_tasks shows those that exist")
 
-    async def create(self, task_id: TaskId, created: Created) -> Task:
-        """A new task, durable when this returns."""
-        self._locks[task_id] = asyncio.Lock()
-        return await self._append(task_id, begin(task_id, created), [created], expect=0)
+    async def create(self, task_id: TaskId, created: Created, then: Then | None = None) -> Task:
+        """A new task, durable when this returns; `then` as for `decide`."""
+        return await self.to_the_end(self._create(task_id, created, then))
 
     async def record(self, task_id: TaskId, *events: Event) -> Task:
         """Append what happened. Raises `IllegalTransition` and changes nothing if it cannot have."""
         return await self.decide(task_id, lambda _: events)
 
-    async def decide(self, task_id: TaskId, decide: Decide) -> Task:
-        """Append what `decide` makes of the task as it stands; nobody else appends in between."""
+    async def decide(self, task_id: TaskId, decide: Decide, then: Then | None = None) -> Task:
+        """Append what `decide` makes of the task as it stands; nobody else appends in between.
+
+        `then` is given the task as it stands afterwards, before anybody else can decide and even if the caller is gone by
+        then: what must follow from an event follows from it alone.
+        """
+        return await self.to_the_end(self._decide(task_id, decide, then))
+
+    async def to_the_end(self, work: Coroutine[Any, Any, T]) -> T:
+        """What `work` gives or raises. A caller that goes away in the middle does not end it."""
+
+        async def outcome() -> tuple[list[T], Exception | None]:
+            try:
+                return [await work], None
+            except Exception as error:  # noqa: BLE001 - the edge of the work: whoever asked gets it raised, the group goes on.
+                return [], error
+
+        given, error = await asyncio.shield(self._begun.create_task(outcome()))
+        if error is not None:
+            raise error
+        return given[0]
+
+    async def _create(self, task_id: TaskId, created: Created, then: Then | None) -> Task:
+        async with self._locks.setdefault(task_id, asyncio.Lock()):
+            return await self._append(task_id, begin(task_id, created), [created], 0, then)
+
+    async def _decide(self, task_id: TaskId, decide: Decide, then: Then | None) -> Task:
         async with self._locks.setdefault(task_id, asyncio.Lock()):
             task = self._tasks[task_id]
             events = list(decide(task))
-            if not events:
-                return task
             moved = task
             for event in events:
                 moved = advance(moved, event)
-            return await self._append(task_id, moved, events, expect=task.revision)
+            return await self._append(task_id, moved, events, task.revision, then)
 
-    async def _append(self, task_id: TaskId, moved: Task, events: Sequence[Event], *, expect: int) -> Task:
-        # Shielded: a caller that goes away in the middle must not leave memory behind the disk.
-        appending = self._appending.create_task(self._commit(task_id, moved, events, expect))
-        error = await asyncio.shield(appending)
-        if error is not None:
-            raise error
-        return moved
-
-    async def _commit(self, task_id: TaskId, moved: Task, events: Sequence[Event], expect: int) -> Exception | None:
-        try:
+    async def _append(
+        self, task_id: TaskId, moved: Task, events: Sequence[Event], expect: int, then: Then | None
+    ) -> Task:
+        if events:
             await self._journal.append(task_id, events, expect=expect)
-        except Exception as error:  # noqa: BLE001 - the edge of the append: whoever asked gets it raised, the group goes on.
-            return error
-        self._tasks[task_id] = moved
-        self.feed.publish(moved)
-        return None
+            self._tasks[task_id] = moved
+            self.feed.publish(moved)
+        if then is not None:
+            then(moved)
+        return moved

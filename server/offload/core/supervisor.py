@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +32,8 @@ from offload.core.ports import (
     WorkerTurn,
     Workspace,
 )
-from offload.domain.ask import DENY, Answer, Ask, AskId, AskOutcome
-from offload.domain.change import ChangeSet
-from offload.domain.errors import Defect, OffloadError, StorageFailed, UnknownAsk
+from offload.domain.ask import DENY, Answer, AskId, AskOutcome
+from offload.domain.errors import Defect, OffloadError, StorageFailed, TurnLost, UnknownAsk
 from offload.domain.lifecycle import (
     ActivityChanged,
     Admitted,
@@ -57,17 +57,21 @@ RETRY_STORAGE_S = 1.0
 NOBODY_ANSWERED = "Nobody was there to allow this. Go on without it, or say what you would need it for."
 
 
-@dataclass
+@dataclass(eq=False)
 class Run:
-    """A turn that runs here: what it takes to stop it and to answer it."""
+    """A turn that runs here: what it takes to stop it and to answer it.
+
+    `beside` holds what runs along with the worker and ends with it; `reply` is the answer that is on its way to the worker.
+    """
 
     turn: TurnId
     environment: Mapping[str, str]
-    running: asyncio.Task[None] | None = None
+    running: asyncio.Task[None] = field(init=False)
     worker_turn: WorkerTurn | None = None
     text: str = ""
-    answering: set[AskId] = field(default_factory=set)
-    expiries: dict[AskId, asyncio.Task[None]] = field(default_factory=dict)
+    replying: asyncio.Lock = field(default_factory=asyncio.Lock)
+    reply: AskClosed | None = None
+    beside: list[asyncio.Task[None]] = field(default_factory=list)
 
 
 class Supervisor:
@@ -91,13 +95,15 @@ class Supervisor:
         self._defect = defect
         self._runs: dict[TaskId, Run] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._letting_go = False
         self.admission = Admission(limits.tasks_per_workspace, self._moved)
 
     def launch(self, task: Task, environment: Mapping[str, str]) -> None:
-        """Run the task's last turn; returns at once."""
-        run = Run(task.turn.id, environment)
-        self._runs[task.id] = run
-        run.running = self._spawn(self._run(task.id, run), f"task {task.id}")
+        """Run the task's last turn; returns at once. A hub that ends launches nothing: the next one finds the task."""
+        if not self._letting_go:
+            run = Run(task.turn.id, environment)
+            self._runs[task.id] = run
+            run.running = self._spawn(f"task {task.id}", partial(self._run, task.id, run))
 
     def text(self, task_id: TaskId) -> str:
         """The end of what the worker has said in the turn that runs."""
@@ -106,179 +112,197 @@ class Supervisor:
 
     def let_go(self) -> None:
         """The hub ends: leave every turn as it stands."""
+        self._letting_go = True
         for running in self._tasks:
             running.cancel()
 
-    def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
-        spawned = self._group.create_task(work, name=name)
-        self._tasks.add(spawned)
-        spawned.add_done_callback(self._tasks.discard)
-        return spawned
-
     async def stop(self, task_id: TaskId) -> Task:
-        """Ask for a stop. The answer says what has happened by then: a queued task is cancelled, a working one cancelling."""
-        before = self._ledger.get(task_id)
+        """Ask for a stop. The answer says what has happened by then: a queued task is cancelled, a working one cancelling.
+
+        Asking again says it to the worker again, which may not have heard it.
+        """
 
         def request(task: Task) -> list[StopRequested]:
             return [StopRequested(at=self._clock.now())] if task.live and not task.stop_requested else []
 
-        task = await self._ledger.decide(before.id, request)
-        run = self._runs.get(before.id)
-        if run is not None and run.running is not None:
-            if task.phase is Phase.CANCELLED:
+        def follow(task: Task) -> None:
+            run = self._runs.get(task.id)
+            if run is not None and task.phase is Phase.CANCELLED:
+                del self._runs[task.id]
                 run.running.cancel()
-            elif run.worker_turn is not None and task.stop_requested:
-                self._halt(before.id, run.worker_turn)
-        return task
+            elif run is not None and run.worker_turn is not None and task.stop_requested:
+                run.beside.append(self._spawn(f"the stop of task {task.id}", run.worker_turn.stop))
 
-    async def answer(self, task: Task, ask_id: AskId, answer: Answer) -> Task:
-        """Give an answer to the worker and record it; the first answer wins."""
-        run = self._runs.get(task.id)
-        if run is None or run.worker_turn is None or ask_id in run.answering:
-            raise UnknownAsk(f"{ask_id} is not open any more")
-        run.answering.add(ask_id)
+        return await self._ledger.decide(task_id, request, follow)
+
+    async def answer(self, task_id: TaskId, ask_id: AskId, answer: Answer) -> Task:
+        """Give an answer to the worker and record it; the first answer wins. Raises `UnknownAsk` for the others."""
+        run = self._runs.get(task_id)
+        if run is None:
+            raise _not_open(ask_id)
+        return await self._ledger.to_the_end(self._reply(task_id, run, ask_id, answer, AskOutcome.ANSWERED))
+
+    async def release(self, task: Task, environment: Mapping[str, str]) -> None:
+        """Give back what a closed task held. It is closed whatever comes of this, so trouble is told to the log alone."""
+        if task.turn.session:
+            try:
+                await self._worker(task.turn.asked.worker).release(task.turn.session, environment)
+            except OffloadError as error:
+                self._defect(f"the session of task {task.id} could not be released", error)
         try:
-            await run.worker_turn.answer(ask_id, answer)
-        finally:
-            run.answering.discard(ask_id)
-        return await self._close_ask(task.id, run, ask_id, AskOutcome.ANSWERED, answer.choice)
+            await self._workspace.release(task.id, Path(task.spec.workspace))
+        except OffloadError as error:
+            self._defect(f"the folder of task {task.id} could not be removed", error)
+
+    def _spawn(self, what: str, work: Callable[[], Coroutine[Any, Any, None]]) -> asyncio.Task[None]:
+        async def guarded() -> None:
+            try:
+                await work()
+            except Exception as error:  # noqa: BLE001 - the edge of a task: what goes wrong in one does not end the hub.
+                self._defect(what, error)
+
+        spawned = self._group.create_task(guarded(), name=what)
+        self._tasks.add(spawned)
+        spawned.add_done_callback(self._tasks.discard)
+        return spawned
 
     async def _run(self, task_id: TaskId, run: Run) -> None:
         try:
-            await self._turn(task_id, run)
-        except OffloadError as error:
-            await self._fail(task_id, run, Failure(error.code, str(error)))
-        except Exception as error:  # noqa: BLE001 - the edge of the turn: a defect ends this turn, not the hub.
-            self._defect(f"task {task_id}", error)
-            await self._fail(
-                task_id, run, Failure(Defect.code, f"offload made a mistake: {error!r}; see the hub's log")
-            )
+            # The end is recorded when the place is free again, so that whoever sees it can go on at once.
+            await self._record(task_id, await self._turn(task_id, run))
+        except Exception as error:  # noqa: BLE001 - the edge of the turn: what goes wrong ends this turn, not the hub.
+            failure = self._failure(task_id, error)
+            await self._record(task_id, TurnFailed(at=self._clock.now(), turn=run.turn, failure=failure))
         finally:
             if self._runs.get(task_id) is run:
                 del self._runs[task_id]
 
-    async def _turn(self, task_id: TaskId, run: Run) -> None:
+    async def _turn(self, task_id: TaskId, run: Run) -> TurnEvent:
+        """Do the turn, and say how it ended."""
         task = self._ledger.get(task_id)
         root = Path(task.spec.workspace)
         if not task.base:
             taken = await self._workspace.snapshot(root, task.spec.buffers)
-            await self._ledger.record(
-                task_id, Snapshotted(at=self._clock.now(), turn=run.turn, base=taken.base, notes=taken.notes)
-            )
+            snapshotted = Snapshotted(at=self._clock.now(), turn=run.turn, base=taken.base, notes=taken.notes)
+            task = await self._record(task_id, snapshotted)
         async with self.admission.place(task.spec.workspace, task_id):
-            task = await self._ledger.record(task_id, Admitted(at=self._clock.now(), turn=run.turn))
-            if task.phase is not Phase.STARTING:  # It was cancelled at the moment when its place came free.
-                return
-            folder = await self._workspace.open_folder(task_id, root, task.base)
+            await self._record(task_id, Admitted(at=self._clock.now(), turn=run.turn))
             order = TurnOrder(
                 task=task_id,
                 turn=run.turn,
                 title=task.spec.title,
-                folder=folder,
+                folder=await self._workspace.open_folder(task_id, root, task.base),
                 prompt=task.turn.prompt,
                 route=task.turn.asked,
                 commands=task.spec.commands,
                 session=task.turn.session,
                 environment=run.environment,
             )
-            if self._ledger.get(task_id).stop_requested:
-                end: End | None = Halted()
-            else:
-                end = await self._work(task_id, run, order)
-            await self._end(task_id, run, end)
+            return await self._verdict(task_id, run, await self._work(task_id, run, order))
 
-    async def _work(self, task_id: TaskId, run: Run, order: TurnOrder) -> End | None:
-        """Follow the worker to the end of the turn."""
+    async def _work(self, task_id: TaskId, run: Run, order: TurnOrder) -> End:
+        """Follow the worker to the end of the turn; what goes wrong on the way is an end as well."""
         end: End | None = None
-        async with self._worker(order.route.worker).turn(order) as worker_turn:
-            run.worker_turn = worker_turn
-            if self._ledger.get(task_id).stop_requested:
-                self._halt(task_id, worker_turn)
-            try:
-                async for event in worker_turn.events():
-                    if isinstance(event, Finished | Failed | Halted):
-                        end = event
-                    else:
-                        await self._note(task_id, run, event)
-            finally:
-                run.worker_turn = None
-                for expiry in run.expiries.values():
-                    expiry.cancel()
-        return end
+        try:
+            if self._stopping(task_id):
+                return Halted()
+            async with self._worker(order.route.worker).turn(order) as worker_turn:
+                if self._stopping(task_id):  # The prompt is not out yet, so there is nothing to wait for.
+                    return Halted()
+                run.worker_turn = worker_turn
+                try:
+                    async for event in worker_turn.events():
+                        if isinstance(event, Finished | Failed | Halted):
+                            end = event
+                        else:
+                            await self._note(task_id, run, event)
+                except Exception:
+                    # Nobody follows the worker from here on, so it must not go on.
+                    with suppress(OffloadError):
+                        await worker_turn.stop()
+                    raise
+                finally:
+                    await self._end_beside(run)
+        except Exception as error:  # noqa: BLE001 - the edge of the worker: the house and what the worker changed outlive it.
+            failure = self._failure(task_id, error)
+            return end or Failed(failure, run.text)
+        return end or Failed(Failure(TurnLost.code, "the worker went away without saying how the turn ended"), run.text)
+
+    def _stopping(self, task_id: TaskId) -> bool:
+        return self._ledger.get(task_id).stop_requested
+
+    async def _end_beside(self, run: Run) -> None:
+        """A stop or a denial that comes late would meet the next turn of the session."""
+        run.worker_turn = None
+        for beside in run.beside:
+            beside.cancel()
+        await asyncio.gather(*run.beside, return_exceptions=True)
 
     async def _note(self, task_id: TaskId, run: Run, event: Happening) -> None:
         """Record one thing that the worker did."""
         at, turn = self._clock.now(), run.turn
         match event:
             case Opened():
-                await self._ledger.record(task_id, SessionOpened(at=at, turn=turn, session=event.session))
+                await self._record(task_id, SessionOpened(at=at, turn=turn, session=event.session))
             case Seen():
-                await self._ledger.record(task_id, TurnSeen(at=at, turn=turn))
+                await self._record(task_id, TurnSeen(at=at, turn=turn))
             case Doing():
-                await self._ledger.record(task_id, ActivityChanged(at=at, turn=turn, activity=event.activity))
+                await self._record(task_id, ActivityChanged(at=at, turn=turn, activity=event.activity))
             case Said():
                 run.text = (run.text + event.text)[-self._limits.live_text :]
             case Used():
-                await self._ledger.record(task_id, UsageSeen(at=at, turn=turn, usage=event.usage, ran=event.ran))
+                await self._record(task_id, UsageSeen(at=at, turn=turn, usage=event.usage, ran=event.ran))
             case AskOpened():
-                await self._ledger.record(task_id, Asked(at=at, turn=turn, ask=event.ask))
-                expiry = self._spawn(self._expire(task_id, run, event.ask), f"ask {event.ask.id}")
-                run.expiries[event.ask.id] = expiry
+                await self._record(task_id, Asked(at=at, turn=turn, ask=event.ask))
+                expire = partial(self._expire, task_id, run, event.ask.id)
+                run.beside.append(self._spawn(f"ask {event.ask.id} of task {task_id}", expire))
             case AskOver():
-                await self._close_ask(task_id, run, event.ask, event.outcome)
+                closed = AskClosed(at=at, turn=turn, ask=event.ask, outcome=event.outcome)
+                if run.reply is not None and run.reply.ask == event.ask and event.outcome is AskOutcome.ANSWERED:
+                    closed = run.reply  # The worker says that our answer has come before it has taken it from us.
+                await self._close_ask(task_id, closed)
 
-    async def _expire(self, task_id: TaskId, run: Run, ask: Ask) -> None:
+    async def _expire(self, task_id: TaskId, run: Run, ask: AskId) -> None:
         """Deny what nobody answers in time, in words, so that the turn goes on."""
-        await self._clock.sleep(self._limits.ask_timeout_s)
-        worker_turn = run.worker_turn
-        if worker_turn is None or ask.id in run.answering:
-            return
-        del run.expiries[ask.id]
-        try:
-            await worker_turn.answer(ask.id, Answer(DENY, NOBODY_ANSWERED))
-        except OffloadError as error:
-            self._defect(f"ask {ask.id} of task {task_id} could not be denied", error)
-        else:
-            await self._close_ask(task_id, run, ask.id, AskOutcome.TIMED_OUT)
-
-    async def _close_ask(self, task_id: TaskId, run: Run, ask: AskId, outcome: AskOutcome, choice: str = "") -> Task:
-        expiry = run.expiries.pop(ask, None)
-        if expiry is not None:
-            expiry.cancel()
-
-        def close(task: Task) -> list[AskClosed]:
-            if ask not in task.asks:
-                return []
-            return [AskClosed(at=self._clock.now(), turn=run.turn, ask=ask, outcome=outcome, choice=choice)]
-
-        return await self._ledger.decide(task_id, close)
-
-    def _halt(self, task_id: TaskId, worker_turn: WorkerTurn) -> None:
-        """Stop the worker beside reading its events, which say when it is gone."""
-
-        async def halt() -> None:
+        while True:
+            await self._clock.sleep(self._limits.ask_timeout_s)
             try:
-                await worker_turn.stop()
+                await self._reply(task_id, run, ask, Answer(DENY, NOBODY_ANSWERED), AskOutcome.TIMED_OUT)
+            except UnknownAsk:  # It was answered or withdrawn in the meantime.
+                return
             except OffloadError as error:
-                self._defect(f"task {task_id} could not be stopped", error)
+                self._defect(f"ask {ask} of task {task_id} could not be denied", error)
+            else:
+                return
 
-        self._spawn(halt(), f"stop {task_id}")
+    async def _reply(self, task_id: TaskId, run: Run, ask: AskId, answer: Answer, outcome: AskOutcome) -> Task:
+        async with run.replying:
+            if run.worker_turn is None or ask not in self._ledger.get(task_id).asks:
+                raise _not_open(ask)
+            at, turn = self._clock.now(), run.turn
+            run.reply = AskClosed(at=at, turn=turn, ask=ask, outcome=outcome, choice=answer.choice)
+            try:
+                await run.worker_turn.answer(ask, answer)
+                return await self._close_ask(task_id, run.reply)
+            except UnknownAsk:
+                await self._close_ask(task_id, AskClosed(at=at, turn=turn, ask=ask, outcome=AskOutcome.WITHDRAWN))
+                raise
+            finally:
+                run.reply = None
 
-    async def _end(self, task_id: TaskId, run: Run, end: End | None) -> None:
-        """Read from git what the worker changed, then say how the turn ended: in this order, so that no status is early."""
+    async def _close_ask(self, task_id: TaskId, closed: AskClosed) -> Task:
+        return await self._ledger.decide(task_id, lambda task: [closed] if closed.ask in task.asks else [])
+
+    async def _verdict(self, task_id: TaskId, run: Run, end: End) -> TurnEvent:
+        """How the turn ended, with what the worker changed read from git first, so that no status is early."""
         task = self._ledger.get(task_id)
+        at, turn = self._clock.now(), run.turn
         try:
             changes = await self._workspace.collect(task_id, Path(task.spec.workspace), task.base)
         except OffloadError as error:
             message = f"the worker ended, but its changes could not be read: {error}; its folder is kept"
-            await self._finish(
-                task_id, TurnFailed(at=self._clock.now(), turn=run.turn, failure=Failure("collect", message))
-            )
-            return
-        await self._finish(task_id, self._verdict(task, run, end, changes))
-
-    def _verdict(self, task: Task, run: Run, end: End | None, changes: ChangeSet) -> TurnEvent:
-        at, turn = self._clock.now(), run.turn
+            failure = end.failure if isinstance(end, Failed) else Failure("collect", message)
+            return TurnFailed(at=at, turn=turn, failure=failure, text=end.text)
         match end:
             case Finished() if not end.text.strip() and not changes.files:
                 failure = Failure("nothing_produced", "the worker ended without a word and without a change")
@@ -298,29 +322,26 @@ class Supervisor:
                 return TurnFailed(at=at, turn=turn, failure=end.failure, text=end.text, changes=changes)
             case Halted():
                 return Stopped(at=at, turn=turn, text=end.text, changes=changes)
-            case None:
-                failure = Failure("turn_lost", "the worker went away without saying how the turn ended")
-                return TurnFailed(at=at, turn=turn, failure=failure, changes=changes)
 
-    async def _fail(self, task_id: TaskId, run: Run, failure: Failure) -> None:
-        """The turn went wrong on our side of the worker; what it changed so far is kept if it can be read."""
-        task = self._ledger.get(task_id)
-        changes = None
-        if task.base and task.phase is not Phase.QUEUED:
-            with suppress(OffloadError):
-                changes = await self._workspace.collect(task_id, Path(task.spec.workspace), task.base)
-        await self._finish(task_id, TurnFailed(at=self._clock.now(), turn=run.turn, failure=failure, changes=changes))
+    def _failure(self, task_id: TaskId, error: Exception) -> Failure:
+        """What is told of an error. What should not happen goes to the log as well."""
+        if isinstance(error, OffloadError) and not isinstance(error, Defect):
+            return Failure(error.code, str(error))
+        self._defect(f"task {task_id}", error)
+        return Failure(Defect.code, f"offload made a mistake: {error!r}; see the hub's log")
 
-    async def _finish(self, task_id: TaskId, end: TurnEvent) -> None:
-        """Record an end; a journal that cannot be written now is tried again, because nobody else will say it."""
+    async def _record(self, task_id: TaskId, event: TurnEvent) -> Task:
+        """A journal that cannot be written now is tried again: what happened happened, and nobody else will say it."""
         while True:
             try:
-                await self._ledger.record(task_id, end)
+                return await self._ledger.record(task_id, event)
             except StorageFailed as error:
-                self._defect(f"the end of task {task_id} is not stored yet", error)
+                self._defect(f"{type(event).__name__} of task {task_id} is not stored yet", error)
                 await self._clock.sleep(RETRY_STORAGE_S)
-            else:
-                return
 
     def _moved(self, task_id: TaskId) -> None:
         self._ledger.feed.publish(self._ledger.get(task_id))
+
+
+def _not_open(ask: AskId) -> UnknownAsk:
+    return UnknownAsk(f"{ask} is not open any more")
