@@ -58,7 +58,7 @@ async def serve_connection(
     ended: asyncio.Future[Ended] = asyncio.get_running_loop().create_future()
 
     def finish(reason: Ended) -> None:
-        if not ended.done():
+        with contextlib.suppress(asyncio.InvalidStateError):  # the first reason counts
             ended.set_result(reason)
 
     outbox = Outbox(writer, lambda: finish(Ended.DISCONNECTED), limits.max_queued_bytes)
