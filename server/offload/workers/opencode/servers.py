@@ -1,0 +1,297 @@
+"""The OpenCode servers that run: one per environment of a caller, started once for all who want it, ended when nobody does.
+
+A server's folder holds its database and `server.json` (0600), by which the next hub finds it again if this one dies.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import secrets
+import signal
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from offload.core.ports import Clock
+from offload.domain.errors import OffloadError, WorkerBroken
+from offload.processes import Identity, Process, Processes, alive
+from offload.processes import stop as stop_tree
+from offload.workers.opencode.client import Connection
+from offload.workers.opencode.environment import digest, prepare, relevant, server_environment, user_config, user_folder
+from offload.workers.opencode.find import Finder
+from offload.workers.opencode.offer import Offer
+
+LISTENING = b"listening on "
+DISPOSE_LIMIT_S = 5.0
+LOOK_EVERY_S = 2.0
+"""How often a server that is no child of ours is looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """How servers are started. `config` goes before the user's own configuration; `extra_environment` is for demo and tests,
+    which must not reach the network."""
+
+    folder: Path
+    user_config: str = ""
+    link_agents: bool = True
+    config: Mapping[str, object] = field(default_factory=dict)
+    extra_environment: Mapping[str, str] = field(default_factory=dict)
+    idle_s: float = 600.0
+    start_limit_s: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Attach:
+    """A server that somebody else runs; it is never stopped."""
+
+    url: str
+    password_file: Path | None = None
+
+    def password(self) -> str:
+        if self.password_file is None:
+            return ""
+        try:
+            if self.password_file.stat().st_mode & 0o077:
+                raise WorkerBroken(f"{self.password_file} can be read by others; run `chmod 600 {self.password_file}`.")
+            return self.password_file.read_text(encoding="utf-8").strip()
+        except OSError as error:
+            raise WorkerBroken(f"The password of OpenCode cannot be read: {error}.") from None
+
+
+@dataclass
+class Server:
+    """`gone` is set when it has ended, and `why` says how ("was ended by SIGKILL"); `offer` is what it said last."""
+
+    connection: Connection
+    version: str
+    folder: Path
+    identity: Identity | None = None
+    process: Process | None = None
+    gone: asyncio.Event = field(default_factory=asyncio.Event)
+    why: str = ""
+    users: int = 0
+    idle_since: float = 0.0
+    offer: Offer | None = None
+
+    def end(self, why: str) -> None:
+        self.why = self.why or why
+        self.gone.set()
+
+
+class Servers:
+    """`aclose` ends all that were started or found again."""
+
+    def __init__(
+        self, finder: Finder, launch: Launch, clock: Clock, processes: Processes, attach: Attach | None = None
+    ) -> None:
+        self.launch = launch
+        self._finder = finder
+        self._clock = clock
+        self._processes = processes
+        self._attach = attach
+        self._servers: dict[str, Server] = {}
+        self._locks: dict[str, asyncio.Lock] = {}
+        self._group: asyncio.TaskGroup | None = None
+        self._root: asyncio.Task[None] | None = None
+
+    @asynccontextmanager
+    async def use(self, environment: Mapping[str, str]) -> AsyncIterator[Server]:
+        """The server for this environment, which stays as long as it is used. Raises `WorkerMissing`, `WorkerBroken`."""
+        key = self._key(environment)
+        async with self._locks.setdefault(key, asyncio.Lock()):
+            server = self._servers.get(key)
+            if server is None or server.gone.is_set():
+                server = self._servers[key] = await self._open(key, environment)
+            server.users += 1
+        try:
+            yield server
+        finally:
+            server.users -= 1
+            server.idle_since = self._clock.now()
+
+    def runs(self, environment: Mapping[str, str]) -> bool:
+        """Whether the server for this environment is there already."""
+        server = self._servers.get(self._key(environment))
+        return server is not None and not server.gone.is_set()
+
+    def _key(self, environment: Mapping[str, str]) -> str:
+        if self._attach is not None:
+            return "attached"
+        launch = self.launch
+        own = user_config(environment, launch.user_config)
+        return digest(relevant(environment), own, launch.config, launch.extra_environment, launch.link_agents)
+
+    async def _open(self, key: str, environment: Mapping[str, str]) -> Server:
+        if self._attach is not None:
+            connection = Connection(self._attach.url, self._attach.password())
+            return Server(connection, await _healthy(connection), self.launch.folder)
+        found = await self._finder.find(environment)
+        folder = self.launch.folder / "servers" / key
+        server = await self._find_again(folder, found.version)
+        if server is None:
+            server = await self._start(folder, found.path, found.version, environment)
+        server.idle_since = self._clock.now()
+        group = await self._tasks()
+        group.create_task(self._watch(server))
+        group.create_task(self._end_when_idle(key, server))
+        return server
+
+    async def _find_again(self, folder: Path, version: str) -> Server | None:
+        """The server that an earlier hub left, if it is as we want it; else it is ended, since two must not share a folder."""
+        try:
+            left = json.loads((folder / "server.json").read_text(encoding="utf-8"))
+            identity = Identity(left["pid"], left["started"])
+            url, password = left["url"], left["password"]
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        if not alive(identity):
+            return None
+        connection = Connection(url, password)
+        with contextlib.suppress(OffloadError):
+            if await connection.health() == version:
+                return Server(connection, version, folder, identity)
+        await connection.close()
+        await stop_tree(identity)
+        return None
+
+    async def _start(self, folder: Path, program: Path, version: str, environment: Mapping[str, str]) -> Server:
+        launch = self.launch
+        password = secrets.token_urlsafe(24)
+        own = user_config(environment, launch.user_config)
+        whole = server_environment(
+            environment,
+            folder=folder,
+            config=own,
+            content=launch.config,
+            password=password,
+            extra=launch.extra_environment,
+        )
+        prepare(folder, version, user_folder(environment) if launch.link_agents else None)
+        command: list[str | Path] = [program, "serve", "--hostname", "127.0.0.1", "--port", "0"]
+        try:
+            process = await self._processes.start(command, cwd=folder, environment=whole)
+        except OSError as error:
+            raise WorkerBroken(f"OpenCode at {program} cannot be started: {error}.") from None
+        said = bytearray()
+        try:
+            async with asyncio.timeout(launch.start_limit_s):
+                url = await _url(process.output, said)
+        except (TimeoutError, EOFError):
+            await process.stop()
+            words = said[-1000:].decode(errors="replace").replace(password, "***").strip()
+            raise WorkerBroken(
+                f"OpenCode at {program} did not begin to listen; it said: {words or 'nothing'}"
+            ) from None
+        except asyncio.CancelledError:
+            await process.stop()
+            raise
+        _write_private(
+            folder / "server.json",
+            {"url": url, "password": password, "pid": process.identity.pid, "started": process.identity.started},
+        )
+        return Server(Connection(url, password), version, folder, process.identity, process)
+
+    async def _tasks(self) -> asyncio.TaskGroup:
+        """The group of what watches over servers. It lives in a task of its own, which `aclose` ends, because servers outlive
+        the calls that start them."""
+        if self._group is None:
+            opened = asyncio.Event()
+
+            async def hold() -> None:
+                async with asyncio.TaskGroup() as self._group:
+                    opened.set()
+                    await asyncio.Event().wait()
+
+            self._root = asyncio.create_task(hold(), name="opencode-servers")
+            await opened.wait()
+        assert self._group is not None
+        return self._group
+
+    async def _watch(self, server: Server) -> None:
+        """Notice the end of a server, and keep its output from filling up."""
+        process, identity = server.process, server.identity
+        if process is not None:
+            async with asyncio.TaskGroup() as group:
+                drain = group.create_task(_drain(process.output))
+                code = await process.wait()
+                drain.cancel()
+            ended = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit status {code}"
+            server.end(ended)
+        elif identity is not None:
+            while alive(identity):
+                await self._clock.sleep(LOOK_EVERY_S)
+            server.end("has ended")
+
+    async def _end_when_idle(self, key: str, server: Server) -> None:
+        idle_s = self.launch.idle_s
+        while not server.gone.is_set():
+            left = idle_s if server.users else server.idle_since + idle_s - self._clock.now()
+            await self._clock.sleep(max(left, 1.0))
+            async with self._locks[key]:
+                if not server.users and self._clock.now() - server.idle_since >= idle_s:
+                    await _stop(server)
+
+    async def aclose(self) -> None:
+        # What watches goes first: it would take the end of a server for a loss.
+        if self._root is not None:
+            self._root.cancel()
+            await asyncio.wait([self._root])
+            self._root = self._group = None
+        servers, self._servers = [*self._servers.values()], {}
+        async with asyncio.TaskGroup() as group:
+            for server in servers:
+                group.create_task(_stop(server))
+
+
+async def _stop(server: Server) -> None:
+    """Dispose first: a signal alone would leave the shells that it started alive."""
+    if server.identity is not None and not server.gone.is_set():
+        with contextlib.suppress(OffloadError, TimeoutError):
+            async with asyncio.timeout(DISPOSE_LIMIT_S):
+                await server.connection.dispose()
+        server.why = "was stopped"
+        if server.process is not None:
+            await server.process.stop()
+        else:
+            await stop_tree(server.identity)
+        (server.folder / "server.json").unlink(missing_ok=True)
+    server.end("was stopped")
+    await server.connection.close()
+
+
+async def _healthy(connection: Connection) -> str:
+    """Its version; a connection that does not work is closed."""
+    try:
+        return await connection.health()
+    except BaseException:
+        await connection.close()
+        raise
+
+
+async def _url(output: asyncio.StreamReader, said: bytearray) -> str:
+    """Read until the server says where it listens; all that was read is in `said`."""
+    while True:
+        chunk = await output.read(1 << 16)
+        if not chunk:
+            raise EOFError
+        said += chunk
+        _, found, after = bytes(said).partition(LISTENING)
+        if found and b"\n" in after:
+            return after.split(b"\n")[0].decode().strip()
+
+
+async def _drain(output: asyncio.StreamReader) -> None:
+    while await output.read(1 << 16):
+        pass
+
+
+def _write_private(path: Path, content: Mapping[str, object]) -> None:
+    """Readable by the owner alone from the first moment on."""
+    path.unlink(missing_ok=True)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+        json.dump(content, file)
