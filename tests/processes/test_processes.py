@@ -210,6 +210,20 @@ time.sleep(600)
     assert await process.stop() == ()
 
 
+async def test_the_tree_names_each_process_once(start):
+    code = """
+import subprocess, sys, time
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+print(child.pid)
+time.sleep(600)
+"""
+    process = await start(code)
+    child = int(await process.output.readline())
+
+    assert sorted(one.pid for one in tree(process.identity)) == sorted([process.identity.pid, child])
+    assert await process.stop() == ()
+
+
 async def test_another_process_with_the_same_number_is_left_alone():
     """Numbers are given out again: after a restart the one on file may belong to somebody else."""
     own = Identity(os.getpid(), psutil.Process().create_time() - 1)

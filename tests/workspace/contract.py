@@ -194,3 +194,11 @@ class WorkspaceContract:
     async def test_a_folder_that_does_not_exist_is_not_a_workspace(self, workspace, root):
         with pytest.raises(NotAWorkspace):
             await workspace.snapshot(root / "none", {})
+        with pytest.raises(NotAWorkspace):
+            await workspace.locate(root / "none")
+
+    async def test_a_workspace_is_located_at_itself_or_at_the_top_of_its_repository(self, workspace, root):
+        located = await workspace.locate(root)
+
+        assert root.is_relative_to(located)
+        assert await workspace.locate(located) == located

@@ -79,14 +79,11 @@ def file_changes(output: bytes) -> tuple[FileChange, ...]:
 
 def _sections(patch: bytes) -> Iterator[list[Hunk]]:
     """The hunks of each file of the patch."""
-    hunks: list[Hunk] | None = None
+    sections: list[list[Hunk]] = []
     for match in HEADER.finditer(patch):
         if match[1] is None:
-            if hunks is not None:
-                yield hunks
-            hunks = []
-        elif hunks is not None:
+            sections.append([])
+        else:
             old_start, old_lines, new_start, new_lines = (int(part or 1) for part in match.groups())
-            hunks.append(Hunk(old_start, old_lines, new_start, new_lines))
-    if hunks is not None:
-        yield hunks
+            sections[-1].append(Hunk(old_start, old_lines, new_start, new_lines))
+    return iter(sections)

@@ -10,7 +10,7 @@ import os
 import secrets
 import stat
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 IGNORABLE = dict.fromkeys(
@@ -41,14 +41,6 @@ class Edit:
     content: bytes | None
     link: bool = False
     executable: bool | None = None
-
-
-@dataclass(slots=True)
-class Written:
-    """What has been done, to be undone in reverse."""
-
-    edits: list[Edit] = field(default_factory=list)
-    folders: list[Path] = field(default_factory=list)
 
 
 class WriteFailed(Exception):
@@ -119,7 +111,7 @@ def look(root: Path, path: str) -> Live:
 
 def write(root: Path, edits: Sequence[Edit]) -> None:
     """Do all edits; when one fails, undo those before it and raise `WriteFailed`."""
-    done = Written()
+    done: list[Edit | Path] = []  # a path is a folder that was made
     for edit in edits:
         try:
             _check_untouched(root, edit)
@@ -134,20 +126,20 @@ def _check_untouched(root: Path, edit: Edit) -> None:
         raise OSError(errno.EBUSY, "it was changed while the result was being applied")
 
 
-def _do(root: Path, edit: Edit, done: Written) -> None:
+def _do(root: Path, edit: Edit, done: list[Edit | Path]) -> None:
     target = root / edit.path
     if edit.content is None:
         target.unlink()
-        done.edits.append(edit)
+        done.append(edit)
         _remove_empty(root, target.parent)
         return
     missing = [folder for folder in target.parents if folder.is_relative_to(root) and not folder.exists()]
     for folder in reversed(missing):
         folder.mkdir()
-        done.folders.append(folder)
+        done.append(folder)
     mode = edit.before.mode if edit.executable is None else _with_execute(edit.before.mode, edit.executable)
     _put(target, edit.content, link=edit.link, mode=mode, executable=bool(edit.executable))
-    done.edits.append(edit)
+    done.append(edit)
 
 
 def _put(target: Path, content: bytes, *, link: bool, mode: int, executable: bool) -> None:
@@ -180,13 +172,14 @@ def _remove_empty(root: Path, folder: Path) -> None:
         folder = folder.parent
 
 
-def _undo(root: Path, done: Written) -> None:
-    for edit in reversed(done.edits):
-        target, before = root / edit.path, edit.before
+def _undo(root: Path, done: Sequence[Edit | Path]) -> None:
+    for step in reversed(done):
+        if isinstance(step, Path):
+            step.rmdir()
+            continue
+        target, before = root / step.path, step.before
         if before.content is None:
             target.unlink()
         else:
             target.parent.mkdir(parents=True, exist_ok=True)
             _put(target, before.content, link=before.link, mode=before.mode, executable=False)
-    for folder in reversed(done.folders):
-        folder.rmdir()

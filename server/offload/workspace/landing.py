@@ -47,9 +47,8 @@ async def _blobs(git: Git, repository: Repository, chosen: Sequence[Entry]) -> d
     wanted = sorted(
         {id_ for one in chosen for mode, id_ in ((one.old_mode, one.old), (one.new_mode, one.new)) if mode in WRITABLE}
     )
-    if not wanted:
-        return {}
-    printed = await git.ours(repository.private, "cat-file", "--batch", stdin="\n".join(wanted).encode() + b"\n")
+    asked = "".join(f"{id_}\n" for id_ in wanted)
+    printed = await git.ours(repository.private, "cat-file", "--batch", stdin=asked.encode())
     found, at = {}, 0
     for id_ in wanted:
         end = printed.stdout.index(b"\n", at)

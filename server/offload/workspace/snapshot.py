@@ -76,7 +76,7 @@ async def _take_in_buffers(
 ) -> list[str]:
     """Put unsaved texts in place of the files; returns the paths that were not."""
     placed = {path: _place(repository, path) for path in buffers}
-    unsent = [path for path, place in placed.items() if not place]
+    unsent = sorted(path for path, place in placed.items() if not place)
     changed = {
         placed[path]: text
         for path, text in buffers.items()
@@ -96,7 +96,7 @@ async def _take_in_buffers(
         index=index,
         stdin=os.fsencode("".join(lines)),
     )
-    return [*unsent, *sorted(hidden)]
+    return sorted((*unsent, *hidden))
 
 
 def _place(repository: Repository, path: str) -> str:

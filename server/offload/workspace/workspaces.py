@@ -84,9 +84,7 @@ class GitWorkspaces:
 
     async def locate(self, folder: Path) -> Path:
         """Looks for a `.git` upwards, without asking git: the snapshot finds out whether it is one."""
-        if not folder.is_dir():
-            raise NotAWorkspace(f"{folder} is not a folder; name one that exists")
-        return next((each for each in (folder, *folder.parents) if (each / ".git").exists()), folder)
+        return await asyncio.to_thread(_located, folder)
 
     async def snapshot(self, root: Path, buffers: Mapping[str, str]) -> Snapshot:
         """Calls that come while another snapshot is being taken share the next one; none shares one that had begun."""
@@ -192,6 +190,12 @@ async def _settle(shared: asyncio.Future[Snapshot], take_it: Callable[[], Awaita
         shared.set_exception(problem)
     else:
         shared.set_result(result)
+
+
+def _located(folder: Path) -> Path:
+    if not folder.is_dir():
+        raise NotAWorkspace(f"{folder} is not a folder; name one that exists.")
+    return next((each for each in (folder, *folder.parents) if (each / ".git").exists()), folder)
 
 
 def _known(changes: ChangeSet, paths: Sequence[str]) -> Sequence[str]:

@@ -1,0 +1,354 @@
+"""How a result lands on disk: three-way, all or nothing, and nowhere that it must not."""
+
+import os
+import stat
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from offload.domain.change import ChangeSet
+from offload.domain.errors import ApplyRefused, GitFailed
+from offload.processes import Processes
+from offload.workspace import disk
+from offload.workspace.git import Git
+from offload.workspace.merge import merge
+from tests.workspace.repositories import fingerprint, git
+
+
+def private_of(state: Path) -> Path:
+    (private,) = (state / "repositories").iterdir()
+    return private
+
+
+def crafted(private: Path, base: str, mode: str, path: bytes, content: bytes) -> ChangeSet:
+    """A result that no honest git would write: one entry as given, in a tree made byte by byte."""
+    kind = "commit" if mode == "160000" else "blob"
+    blob = base if kind == "commit" else git(private, "hash-object", "-w", "--stdin", stdin=content)
+    *folders, name = path.split(b"/")
+    tree, entry = blob, mode.encode() + b" " + name
+    for folder in (*reversed(folders), None):
+        raw = entry + b"\0" + bytes.fromhex(tree)
+        tree = git(private, "hash-object", "-t", "tree", "--literally", "-w", "--stdin", stdin=raw)
+        entry = b"40000 " + (folder or b"")
+    return ChangeSet(base, git(private, "commit-tree", tree, "-m", "crafted"))
+
+
+HOSTILE = [
+    ("100644", b".git/hooks/x", "is inside of .git"),
+    ("100644", b".GiT/config", "is inside of .git"),
+    ("100644", b"sub/.git/config", "is inside of .git"),
+    ("100644", b"git~1/config", "is inside of .git"),
+    ("100644", b".git ./config", "is inside of .git"),
+    ("100644", b".git::$INDEX_ALLOCATION/config", "is inside of .git"),
+    ("100644", ".g\u200cit/config".encode(), "is inside of .git"),
+    ("100644", b"a\\.git\\config", "is inside of .git"),
+    ("100644", b"../outside", '"." or ".." in it'),
+    ("100644", b"src/../../outside", '"." or ".." in it'),
+    ("100644", b"./x", '"." or ".." in it'),
+    ("160000", b"sub", "is a submodule"),
+    ("120000", b"link", "leads out of the workspace", b"/etc/passwd"),
+    ("120000", b"link", "leads out of the workspace", b"../outside"),
+    ("120000", b"src/link", "leads out of the workspace", b"../../outside"),
+    ("120000", b"link", "leads out of the workspace", b"src/../../outside"),
+    ("120000", b"link", "leads out of the workspace", b".git/config"),
+    ("120000", b"link", "leads out of the workspace", b"out/x"),
+    ("100644", b"out/x", "is behind a link"),
+    ("100644", b"in/new", "is behind a link"),
+    ("100644", b"b.txt/x", "a file where its folder should be"),
+    ("100644", b"src", "is a folder or a device"),
+    ("100644", b"pipe", "is a folder or a device"),
+]
+
+
+@pytest.mark.parametrize("case", HOSTILE, ids=lambda case: f"{case[1]!r}-{case[-1]!r}")
+async def test_a_hostile_result_is_refused_before_the_first_write(workspace, root, opened, tmp_path, case):
+    mode, path, reason, *content = case
+    (tmp_path / "elsewhere").mkdir()
+    (root / "out").symlink_to(tmp_path / "elsewhere")
+    (root / "in").symlink_to("src")
+    _, base = await opened()
+    os.mkfifo(root / "pipe")
+    changes = crafted(private_of(tmp_path / "state"), base, mode, path, *(content or [b"x\n"]))
+    before = fingerprint(root) | fingerprint(tmp_path / "elsewhere")
+
+    with pytest.raises(ApplyRefused) as refused:
+        await workspace.apply(root, changes, {})
+    assert reason in dict(refused.value.reasons)[os.fsdecode(path)]
+    assert fingerprint(root) | fingerprint(tmp_path / "elsewhere") == before
+    assert not (tmp_path / "outside").exists()
+
+
+@pytest.mark.parametrize("target", ["b.txt", "src", "src/a.py", "missing", "in"])
+async def test_a_link_that_stays_inside_is_applied(workspace, root, opened, target):
+    (root / "in").symlink_to("src")
+    folder, base = await opened()
+    (folder / "link").symlink_to(target)
+    await workspace.apply(root, await workspace.collect("t1", root, base), {})
+
+    assert str((root / "link").readlink()) == target
+
+
+async def test_changes_in_different_places_are_merged(workspace, root, opened):
+    folder, base = await opened()
+    (folder / "src" / "a.py").write_text("ONE\ntwo\nthree\n")
+    changes = await workspace.collect("t1", root, base)
+    (root / "src" / "a.py").write_text("one\ntwo\nthree\nfour\n")
+    await workspace.apply(root, changes, {})
+
+    assert (root / "src" / "a.py").read_text() == "ONE\ntwo\nthree\nfour\n"
+
+
+async def test_a_second_result_at_the_same_place_is_a_conflict(workspace, root, opened):
+    """Public trouble report: a second result was merged over the first, whose text went without a word (H22)."""
+    first, base = await opened("t1")
+    second, _ = await opened("t2")
+    (first / "b.txt").write_text("b\nfirst\n")
+    (second / "b.txt").write_text("b\nsecond\n")
+    results = [await workspace.collect(task, root, base) for task in ("t1", "t2")]
+    await workspace.apply(root, results[0], {})
+
+    with pytest.raises(ApplyRefused, match="in the same place"):
+        await workspace.apply(root, results[1], {})
+    assert (root / "b.txt").read_text() == "b\nfirst\n"
+    assert await workspace.read(root, results[1].result, "b.txt") == b"b\nsecond\n"
+
+
+async def test_applying_twice_changes_nothing_more(workspace, root, opened):
+    folder, base = await opened()
+    (folder / "b.txt").unlink()
+    (folder / "src" / "a.py").write_text("worker\n")
+    (folder / "link").symlink_to("src")
+    changes = await workspace.collect("t1", root, base)
+    first = await workspace.apply(root, changes, {})
+    before = fingerprint(root)
+
+    assert await workspace.apply(root, changes, {}) == first
+    assert fingerprint(root) == before
+
+
+MINE_AND_THEIRS = {
+    "deleted by the task, changed by me": (None, b"mine\n", "changed by you and deleted"),
+    "changed by the task, deleted by me": (b"worker\n", None, "deleted by you and changed"),
+    "binary on both sides": (b"\0worker", b"\0mine", "in the same place"),
+}
+
+
+@pytest.mark.parametrize("case", MINE_AND_THEIRS)
+async def test_what_cannot_be_merged_is_refused(workspace, root, opened, case):
+    worker, mine, reason = MINE_AND_THEIRS[case]
+    folder, base = await opened()
+    for target, content in ((folder / "b.txt", worker), (root / "b.txt", mine)):
+        target.unlink()
+        if content is not None:
+            target.write_bytes(content)
+        if target.is_relative_to(folder):
+            changes = await workspace.collect("t1", root, base)
+
+    with pytest.raises(ApplyRefused, match=reason):
+        await workspace.apply(root, changes, {})
+    assert (root / "b.txt").exists() == (mine is not None)
+
+
+async def test_a_new_file_that_is_there_with_other_contents_is_refused(workspace, root, opened):
+    folder, base = await opened()
+    (folder / "new").write_text("worker\n")
+    changes = await workspace.collect("t1", root, base)
+    (root / "new").write_text("mine\n")
+
+    with pytest.raises(ApplyRefused, match="made by you as well"):
+        await workspace.apply(root, changes, {})
+
+
+async def test_a_link_in_place_of_a_file_that_both_touched_is_refused(workspace, root, opened):
+    folder, base = await opened()
+    (folder / "b.txt").write_text("worker\n")
+    changes = await workspace.collect("t1", root, base)
+    (root / "b.txt").unlink()
+    (root / "b.txt").symlink_to("src/a.py")
+
+    with pytest.raises(ApplyRefused, match="is a link on one side"):
+        await workspace.apply(root, changes, {})
+
+
+async def test_a_link_changed_by_both_is_refused(workspace, root, opened):
+    (root / "link").symlink_to("b.txt")
+    folder, base = await opened()
+    (folder / "link").unlink()
+    (folder / "link").symlink_to("src")
+    changes = await workspace.collect("t1", root, base)
+    (root / "link").unlink()
+    (root / "link").symlink_to("src/a.py")
+
+    with pytest.raises(ApplyRefused, match="is a link on one side"):
+        await workspace.apply(root, changes, {})
+    (root / "link").unlink()
+    (root / "link").symlink_to("b.txt")
+    await workspace.apply(root, changes, {})
+    assert str((root / "link").readlink()) == "src"
+
+
+async def test_a_link_that_was_deleted_by_the_task_and_moved_by_me_is_refused(workspace, root, opened):
+    (root / "link").symlink_to("b.txt")
+    folder, base = await opened()
+    (folder / "link").unlink()
+    changes = await workspace.collect("t1", root, base)
+    (root / "link").unlink()
+    (root / "link").symlink_to("src")
+
+    with pytest.raises(ApplyRefused, match="changed by you and deleted"):
+        await workspace.apply(root, changes, {})
+
+
+async def test_modes_are_kept_and_only_the_executable_bit_is_set(workspace, root, opened):
+    (root / "b.txt").chmod(0o640)
+    (root / "src" / "a.py").chmod(0o600)
+    folder, base = await opened()
+    (folder / "b.txt").write_text("worker\n")
+    (folder / "src" / "a.py").chmod(0o755)
+    changes = await workspace.collect("t1", root, base)
+    await workspace.apply(root, changes, {})
+
+    assert stat.S_IMODE((root / "b.txt").stat().st_mode) == 0o640
+    assert stat.S_IMODE((root / "src" / "a.py").stat().st_mode) == 0o700
+    before = fingerprint(root)
+    await workspace.apply(root, changes, {})
+    assert fingerprint(root) == before
+
+
+async def test_a_file_that_became_a_link_and_back_is_applied(workspace, root, opened):
+    folder, base = await opened()
+    (folder / "b.txt").unlink()
+    (folder / "b.txt").symlink_to("src")
+    await workspace.apply(root, await workspace.collect("t1", root, base), {})
+    assert (root / "b.txt").is_symlink()
+    folder, base = await opened("t2")
+    (folder / "b.txt").unlink()
+    (folder / "b.txt").write_text("a file again\n")
+    await workspace.apply(root, await workspace.collect("t2", root, base), {})
+
+    assert not (root / "b.txt").is_symlink()
+    assert (root / "b.txt").read_text() == "a file again\n"
+
+
+async def test_a_deleted_file_with_the_users_line_ends_is_deleted(workspace, root, opened):
+    git(root, "config", "core.autocrlf", "true")
+    (root / "crlf.txt").write_bytes(b"one\r\n")
+    folder, base = await opened()
+    (folder / "crlf.txt").unlink()
+    await workspace.apply(root, await workspace.collect("t1", root, base), {})
+
+    assert not (root / "crlf.txt").exists()
+
+
+async def test_a_write_that_fails_midway_leaves_everything_as_it_was(workspace, root, opened, tmp_path):
+    """A link to nowhere at all can be recorded but not be made: the only fault that a disk gives on demand."""
+    _, base = await opened()
+    changes = crafted(private_of(tmp_path / "state"), base, "120000", b"src/link", b"")
+    before = {path: line for path, line in fingerprint(root).items() if ".git" not in path}
+
+    with pytest.raises(ApplyRefused, match=r"src/link: could not be written: No such file or directory"):
+        await workspace.apply(root, changes, {})
+    assert {path: line for path, line in fingerprint(root).items() if ".git" not in path} == before
+
+
+def test_every_kind_of_edit_is_undone_when_a_later_one_fails(tmp_path):
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "only").write_text("only\n")
+    (tmp_path / "old" / "only").chmod(0o750)
+    (tmp_path / "changed").write_text("before\n")
+    (tmp_path / "link").symlink_to("changed")
+    before = fingerprint(tmp_path)
+
+    def edit(path, content, **options):
+        return disk.Edit(path, disk.look(tmp_path, path), content, **options)
+
+    edits = [
+        edit("old/only", None),
+        edit("changed", b"after\n", executable=True),
+        edit("link", b"old", link=True),
+        edit("a new/folder/file", b"new\n", executable=False),
+        edit("cannot be", b"", link=True),
+    ]
+    with pytest.raises(disk.WriteFailed) as failed:
+        disk.write(tmp_path, edits)
+    assert failed.value.path == "cannot be"
+    assert fingerprint(tmp_path) == before
+    disk.write(tmp_path, [replace(one, before=disk.look(tmp_path, one.path)) for one in edits[:-1]])
+    assert not (tmp_path / "old").exists()
+    assert (tmp_path / "a new" / "folder" / "file").read_text() == "new\n"
+
+
+@pytest.mark.parametrize("path", ["/etc/x", "a//b", "a/", ""])
+def test_a_path_that_git_itself_would_not_print_is_forbidden_too(path):
+    assert disk.forbidden(path) == "is not a relative path"
+
+
+def test_a_file_that_changes_between_check_and_write_is_not_overwritten(tmp_path):
+    target = tmp_path / "a"
+    target.write_text("checked\n")
+    edit = disk.Edit("a", disk.look(tmp_path, "a"), b"worker\n")
+    target.write_text("typed just now\n")
+
+    with pytest.raises(disk.WriteFailed, match="changed while"):
+        disk.write(tmp_path, [edit])
+    assert target.read_text() == "typed just now\n"
+
+
+def test_a_write_that_fails_leaves_no_temporary_file(tmp_path):
+    (tmp_path / "folder").mkdir()
+
+    with pytest.raises(OSError, match="directory"):
+        disk._put(tmp_path / "folder", b"x", link=False, mode=0, executable=False)
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+
+
+def test_a_path_that_cannot_be_read_is_a_problem_of_that_path(tmp_path):
+    assert disk.look(tmp_path, "x" * 300).problem == "cannot be read (File name too long)"
+
+
+async def test_a_result_that_is_gone_is_an_error(workspace, root, opened, tmp_path):
+    _, base = await opened()
+    private = private_of(tmp_path / "state")
+    missing = b"100644 x\0" + b"\1" * 20
+    tree = git(private, "hash-object", "-t", "tree", "--literally", "-w", "--stdin", stdin=missing)
+    changes = ChangeSet(base, git(private, "commit-tree", tree, "-m", "incomplete"))
+
+    with pytest.raises(GitFailed, match="lacks the object"):
+        await workspace.apply(root, changes, {})
+
+
+def merge_file(files: list[Path]) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(["git", "merge-file", "-p", *files], capture_output=True, check=False)
+
+
+LINES = st.lists(st.sampled_from(["a", "b", "c", "", "é"]), max_size=8)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(base=LINES, live=LINES, result=LINES, ends=st.sampled_from(["\n", "\r\n"]), closed=st.booleans())
+async def test_a_merge_is_what_git_merge_file_says_in_the_users_line_ends(tmp_path, base, live, result, ends, closed):
+    texts = ["\n".join(lines) + ("\n" if closed and lines else "") for lines in (live, base, result)]
+    files = [tmp_path / name for name in ("live", "base", "result")]
+    for file, text in zip(files, texts, strict=True):
+        file.write_bytes(text.encode())
+    wanted = merge_file(files)
+    ours = texts[0].replace("\n", ends).encode()
+    found = await merge(Git(Processes(), os.environ), tmp_path, texts[1].encode(), ours, texts[2].encode())
+
+    if texts[2] in (texts[0], texts[1]):
+        assert found == ours
+    elif wanted.returncode:
+        assert found is None
+    else:
+        assert found == wanted.stdout.replace(b"\n", ends.encode() if b"\r\n" in ours else b"\n")
+
+
+async def test_a_file_with_mixed_line_ends_keeps_each_of_them(tmp_path):
+    live = b"one\r\ntwo\nthree\nfour\nfive\nmine\r\n"
+    base, result = b"one\r\ntwo\nthree\nfour\nfive\n", b"ONE\r\ntwo\nthree\nfour\nfive\n"
+
+    assert await merge(Git(Processes(), os.environ), tmp_path, base, live, result) == live.replace(b"one", b"ONE")
