@@ -14,9 +14,15 @@ from offload.domain.errors import ApplyRefused, OffloadError
 from offload.wire.words import harmless
 
 
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Rich would end the program with code 1 by itself."""
+        raise BrokenPipeError
+
+
 def console(*, stderr: bool = False) -> Console:
     """Without markup and highlighting: what is printed is data."""
-    return Console(stderr=stderr, markup=False, highlight=False, emoji=False)
+    return _Console(stderr=stderr, markup=False, highlight=False, emoji=False)
 
 
 def print_json(value: Mapping[str, Any]) -> None:

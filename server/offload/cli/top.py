@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import select
 import sys
 import termios
@@ -22,12 +23,14 @@ from offload.cli.output import console
 from offload.cli.render import task_table
 from offload.domain.ask import ALLOW, DENY, AskKind
 from offload.domain.errors import OffloadError
+from offload.domain.task import RESTING
 from offload.wire import words
 from offload.wire.results import ListTasksResult
 from offload.wire.views import AskView, TaskStatus
 
 REFRESH_S = 1.0  # elapsed times go on without any change
 KEYS = "up/down select   s stop   c close   a answer   o open   q quit"
+KEY = re.compile(r"\x1b[\[O][A-Z]|.", re.DOTALL)  # several may come together
 ESCAPES = {"\x1b[A": "up", "\x1bOA": "up", "k": "up", "\x1b[B": "down", "\x1bOB": "down", "j": "down"}
 
 
@@ -54,7 +57,8 @@ def _run(board: Board, watcher: Hub) -> None:
             if watcher in ready:
                 next(changes)  # only a sign that something is new: the list tells what
             if stdin in ready:
-                board.press(os.read(stdin, 64).decode(errors="replace"), lambda patch: _open(live, patch))
+                for key in KEY.findall(os.read(stdin, 64).decode(errors="replace")):
+                    board.press(key, lambda patch: _open(live, patch))
             board.refresh()
             live.update(board.picture(), refresh=True)
 
@@ -118,6 +122,8 @@ class Board:
         match name:
             case "up" | "down":
                 self._move(-1 if name == "up" else 1)
+            case "s" if task.phase in RESTING:
+                self._said = "this task is over already"
             case "s":
                 self._call("cancel_task", "stopping")
             case "c":

@@ -88,21 +88,12 @@ def _files(project: Path) -> Iterator[str]:
     """Files that git knows or would take; in a folder without git, all that are not hidden."""
     if not project.is_dir():
         raise NotAWorkspace(f"{project} is not a folder; name the project with --path")
-    command = [
-        "git",
-        "-C",
-        str(project),
-        "ls-files",
-        "-z",
-        "--cached",
-        "--others",
-        "--exclude-standard",
-        "--deduplicate",
-    ]
-    listed = subprocess.run(command, capture_output=True, check=False)
-    if listed.returncode == 0:
-        yield from (name for name in listed.stdout.decode(errors="surrogateescape").split("\0") if name)
+    listing = ("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate")
+    try:
+        yield from (name for name in _git(project, *listing).split("\0") if name)
         return
+    except GitFailed:
+        pass
     for path in project.rglob("*"):
         relative = path.relative_to(project)
         if path.is_file() and not any(part.startswith(".") for part in relative.parts):
@@ -133,12 +124,13 @@ def _project_python(project: Path) -> str:
     return str(own) if own.exists() else (shutil.which("python3") or sys.executable)
 
 
-def _git(project: Path, *arguments: str) -> None:
+def _git(project: Path, *arguments: str) -> str:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     command = ["git", "-C", str(project), *arguments]
     try:
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, env=environment, capture_output=True, check=False)
     except FileNotFoundError as error:
         raise GitFailed("git was not found on PATH; install it, for example with `apt-get install git`") from error
     if done.returncode != 0:
-        raise GitFailed(f"git {arguments[0]} failed in {project}: {done.stderr.strip()}")
+        raise GitFailed(f"git {arguments[0]} failed in {project}: {done.stderr.decode(errors='replace').strip()}")
+    return done.stdout.decode(errors="surrogateescape")

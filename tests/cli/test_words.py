@@ -1,0 +1,211 @@
+"""Words and exit codes, on their own."""
+
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from offload.cli import page, render
+from offload.cli.exits import BY_ERROR, Exit, exit_for
+from offload.domain import errors
+from offload.wire import words
+from offload.wire.operations import OPERATIONS
+from offload.wire.results import TaskResult
+from offload.wire.views import TaskStatus, TaskView, WorkerView
+
+STATUS = {
+    "task_id": "task_1",
+    "title": "tests for price",
+    "state": "working",
+    "phase": "working",
+    "revision": 3,
+    "turn_id": "turn_1",
+    "elapsed_s": 3,
+    "total_tokens": 1500,
+}
+USAGE = {
+    "input_tokens": 1,
+    "output_tokens": 2,
+    "reasoning_tokens": 0,
+    "cache_read_tokens": 0,
+    "cache_write_tokens": 0,
+    "total_tokens": 3,
+    "cost": 0.5,
+}
+RESULT = {
+    "task_id": "task_1",
+    "turn_id": "turn_1",
+    "state": "completed",
+    "phase": "ready",
+    "text": "done",
+    "text_offset": 0,
+    "next_text_offset": None,
+    "changes": None,
+    "ran": None,
+    "usage": USAGE,
+    "needs_review": "",
+    "failure": None,
+    "next_step": "",
+}
+ASK = {"ask_id": "a", "kind": "permission", "subject": "bash", "detail": "make\nall", "choices": ["allow", "deny"]}
+
+
+def status(**fields):
+    return TaskStatus.model_validate({**STATUS, **fields})
+
+
+def printed(view):
+    console = Console(width=200, markup=False, highlight=False)
+    with console.capture() as captured:
+        for part in render.rendered(view):
+            console.print(part)
+    return captured.get()
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({}, ""),
+        ({"asks": [ASK]}, "asks: bash: make all"),
+        ({"place": 2}, "waits for a free place, number 2"),
+        ({"failure": {"code": "turn_lost", "message": "it went away"}}, "it went away"),
+        ({"needs_review": "no report"}, "needs a look: no report"),
+        ({"activity": {"kind": "tool", "label": "running the test suite"}}, "running the test suite"),
+        ({"activity": {"kind": "thinking", "label": ""}}, "thinking"),
+        ({"activity": {"kind": "writing", "label": "writing"}}, "writing"),
+        ({"activity": {"kind": "writing", "label": ""}, "partial_text": "and so\non"}, "and so on"),
+        ({"files_changed": 1}, "1 file changed"),
+        ({"files_changed": 2}, "2 files changed"),
+    ],
+)
+def test_what_a_task_does_is_said_in_a_line(fields, told):
+    assert words.doing(status(**fields)) == told
+
+
+def test_a_task_that_asks_waits_for_you():
+    assert words.state(status()) == "working"
+    assert words.state(status(asks=[ASK])) == "waits for you"
+    assert words.state(status(asks=[ASK], phase="cancelling")) == "cancelling"
+
+
+@pytest.mark.parametrize(("elapsed", "told"), [(0, "0 s"), (59.9, "59 s"), (185, "3:05"), (3723, "1:02:03")])
+def test_times_are_short(elapsed, told):
+    assert words.seconds(elapsed) == told
+
+
+@pytest.mark.parametrize(("number", "told"), [(812, "812"), (8200, "8.2k"), (1_300_000, "1.3M")])
+def test_counts_are_short(number, told):
+    assert words.count(number) == told
+
+
+def test_a_workers_text_cannot_steer_the_terminal():
+    """OSC 52 would write to the clipboard, CSI 2J clear what was read before."""
+    evil = "a\x1b]52;c;ZXZpbA==\x07b\x9b2Jc\rd\n\te"
+    assert words.harmless(evil) == "a�]52;c;ZXZpbA==�b�2Jc�d\n\te"
+    shown = printed(TaskResult.model_validate({**RESULT, "text": evil, "failure": {"code": "x", "message": evil}}))
+    assert not {"\x1b", "\x07", "\x9b", "\r"} & set(shown)
+
+
+def test_every_result_can_be_shown():
+    assert {operation.result for operation in OPERATIONS} == set(render.RENDERERS)
+
+
+def test_advice_names_commands():
+    told = render.as_commands("Call get_task_result to review it; continue_task sends a follow-up.")
+    assert told == "Call `offload task-result` to review it; `offload continue-task` sends a follow-up."
+
+
+def test_a_long_or_doubtful_result_says_so():
+    changes = {"base": "", "result": "", "added_lines": 5, "removed_lines": 0, "files_left_out": 7}
+    changes["files"] = [{"path": "a.png", "status": "added", "added_lines": 0, "removed_lines": 0, "binary": True}]
+    shown = printed(
+        TaskResult.model_validate(
+            {
+                **RESULT,
+                "next_text_offset": 3000,
+                "needs_review": "tests fail",
+                "changes": changes,
+                "next_step": "wait_for_tasks",
+            }
+        )
+    )
+    assert "--text-offset 3000" in shown
+    assert "needs a look: tests fail" in shown
+    assert "7 more files" in shown
+    assert "binary" in shown
+    assert "3 tokens, $0.5000 (1 in, 2 out)" in shown
+    assert "`offload wait`" in shown
+
+
+def test_a_whole_task_shows_what_it_has_been_through():
+    turn = {
+        "turn_id": "turn_1",
+        "brief": "do it",
+        "asked": {"worker": "fake"},
+        "ran": None,
+        "queued_at": 1,
+        "started_at": None,
+        "ended_at": None,
+        "usage": {**USAGE, "cost": None},
+        "text": "",
+        "changes": {"base": "", "result": "", "files": [], "added_lines": 0, "removed_lines": 0},
+        "checks": [],
+        "failure": {"code": "turn_lost", "message": "it went away"},
+        "needs_review": "",
+    }
+    task = {
+        "task_id": "task_1",
+        "title": "t",
+        "workspace": "/w",
+        "recipe": "tests",
+        "phase": "failed",
+        "revision": 1,
+        "place": None,
+        "front": "rpc",
+        "created_at": 1,
+        "changed_at": 1,
+        "anchor": {"path": "a.py", "symbol": "f", "kind": "function", "first_line": 3, "last_line": 5},
+        "activity": None,
+        "asks": [],
+        "live_text": "so far",
+        "turns": [turn],
+        "notes": ["a submodule was left out"],
+        "landings": [{"turn_id": "turn_1", "paths": ["a.py"], "at": 1}],
+        "closed": False,
+    }
+    shown = printed(TaskView.model_validate(task))
+    for words_ in ("a.py:3 f", "note: a submodule", "failed: it went away", "so far", "applied: a.py", "3 tokens ("):
+        assert words_ in shown
+    assert "no block" in printed(TaskView.model_validate({**task, "anchor": None, "live_text": "", "turns": []}))
+
+
+def test_a_worker_with_a_problem_says_what_to_do():
+    lines = list(render._worker(WorkerView(name="w", problem="run the installer", models_left_out=3), is_default=False))
+    assert [str(line).strip() for line in lines][1:] == ["run the installer", "3 more models; narrow it with --search"]
+
+
+@pytest.mark.parametrize("error", errors.all_errors())
+def test_every_error_has_an_exit_code(error):
+    """docs/COMMANDS.md promises them; who adds an error decides here whether its parent's code fits."""
+    made = error.__new__(error)
+    assert exit_for(made) in set(BY_ERROR.values())
+    if issubclass(error, errors.CallerError) and error is not errors.VersionMismatch:
+        assert exit_for(made) == Exit.REFUSED
+
+
+def test_the_code_of_a_missing_hub_is_its_own():
+    assert exit_for(errors.HubUnavailable("x")) == Exit.NO_HUB
+    assert exit_for(errors.GitFailed("x")) == Exit.MACHINE
+    assert exit_for(errors.WorkerMissing("x")) == Exit.WORKER
+    assert exit_for(errors.Defect("x")) == Exit.DEFECT
+
+
+def test_the_commands_page_is_fresh():
+    """Generated: `python -m offload.cli.page > docs/COMMANDS.md`."""
+    written = Path(__file__).resolve().parents[2] / "docs/COMMANDS.md"
+    assert written.read_text() == page.page()
+
+
+def test_the_page_names_every_exit_code():
+    for code in Exit:
+        assert f"| {code.value} | {code.meaning} |" in page.page()

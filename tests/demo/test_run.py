@@ -1,0 +1,200 @@
+"""The demo on a project of one's own: the real hub and rpc, a worker that plays what stands in the block that it was sent."""
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from offload.cli.exits import Exit
+from offload.demo import table
+from offload.demo.project import Untested
+from offload.hub import run as hub_run
+from offload.wire.views import TaskStatus
+
+NAMES = ("one", "two", "three", "four", "five")
+
+
+def function(name, step):
+    return f'def {name}(x):\n    """{name}\n    {step}\n    """\n    return x\n\n\n'
+
+
+@pytest.fixture
+def project(tmp_path, terminal):
+    """Five blocks, each with a step that writes its tests; the project's own test run ends with the code in the file `code`."""
+    folder = tmp_path / "project"
+    (folder / ".venv/bin").mkdir(parents=True)
+    python = folder / ".venv/bin/python"
+    python.write_text('#!/bin/sh\necho "the tests ran"\nexit $(cat code)\n')
+    python.chmod(0o755)
+    (folder / "code").write_text("0")
+    steps = {name: f"::write tests/test_{name}.py pass" for name in NAMES}
+    write(folder, steps)
+    assert terminal.run("list-tasks").exit_code == Exit.OK  # the hub of these tests is the one that the demo finds
+    return folder
+
+
+def write(folder, steps):
+    (folder / "code.py").write_text("".join(function(name, step) for name, step in steps.items()))
+
+
+def demo(terminal, project, *words, model="fake/worker"):
+    return terminal.run("demo", "--path", project, "--model", model, *words)
+
+
+def test_five_results_are_applied_and_tested(terminal, project, plain):
+    result = demo(terminal, project, "--yes")
+    shown = plain(result.stdout)
+    assert result.exit_code == Exit.OK, shown
+    assert shown.startswith("Model: fake/worker. Everything is real")
+    assert "Without tests: one, two, three, four, five." in shown
+    assert "the tests ran 5 of 5 results applied; the project's tests are green." in shown
+    assert sorted(path.name for path in (project / "tests").iterdir()) == sorted(f"test_{name}.py" for name in NAMES)
+    assert hub_run.status(terminal.environ) is not None, "the person's own hub goes on"
+
+
+def test_one_result_is_sent_back_once(terminal, project, plain):
+    shown = plain(demo(terminal, project, "--yes").stdout)
+    assert shown.count("Sent back") == 1
+    tasks = terminal.json("show-tasks", "--workspace", project)["tasks"]
+    assert sorted(len(task["turns"]) for task in tasks) == [1, 1, 1, 1, 2]
+
+
+def test_each_task_and_each_change_of_it_is_a_line_without_a_terminal(terminal, project):
+    lines = demo(terminal, project, "--yes").stdout.splitlines()
+    assert {f"{name}: ready: 1 file changed" for name in NAMES} <= set(lines)
+
+
+def test_without_consent_nothing_is_applied(terminal, project, plain):
+    result = demo(terminal, project)
+    assert result.exit_code == Exit.NOT_DONE
+    assert "Nothing was applied. `offload demo --yes` does not ask. 0 of 5 results applied" in plain(result.stdout)
+    assert not (project / "tests").exists()
+
+
+def test_tests_that_fail_make_the_demo_fail(terminal, project, plain):
+    (project / "code").write_text("1")
+    result = demo(terminal, project, "--yes")
+    assert result.exit_code == Exit.NOT_DONE
+    assert "5 of 5 results applied; the project's tests are not green." in plain(result.stdout)
+
+
+def test_tests_that_cannot_be_run_make_the_demo_fail(terminal, project, plain):
+    (project / ".venv/bin/python").write_text("#!/nowhere\n")
+    (project / "package.json").write_text("{}")
+    result = terminal.run("demo", "--path", project, "--model", "fake/worker", "--yes", env={"PATH": str(project)})
+    assert result.exit_code == Exit.NOT_DONE
+    assert "They could not be run:" in plain(result.stdout)
+
+
+def test_a_task_that_fails_or_changes_nothing_is_told_and_the_others_are_applied(terminal, project, plain):
+    steps = {"one": "::fail no luck", "two": "::text thought about it", "three": "::write tests/test_three.py pass"}
+    write(project, steps)
+    result = demo(terminal, project, "--yes")
+    shown = plain(result.stdout)
+    assert result.exit_code == Exit.NOT_DONE
+    assert "one: no luck (" in shown
+    assert "two: " in shown
+    assert "1 of 3 results applied" in shown
+
+
+def test_a_result_that_cannot_be_applied_is_told(terminal, project, plain):
+    write(project, {"one": "::write tests/test_same.py a", "two": "::write tests/test_same.py b"})
+    result = demo(terminal, project, "--yes")
+    assert result.exit_code == Exit.NOT_DONE
+    assert "was not applied: Nothing was written: tests/test_same.py" in plain(result.stdout)
+    assert "1 of 2 results applied" in plain(result.stdout)
+
+
+def test_when_no_task_succeeds_nothing_is_applied_or_run(terminal, project, plain):
+    write(project, {"one": "::fail no luck"})
+    result = demo(terminal, project, "--yes")
+    assert result.exit_code == Exit.NOT_DONE
+    assert "0 of 1 results applied; the tests were not run." in plain(result.stdout)
+
+
+def test_a_project_without_untested_blocks_is_told(terminal, project):
+    (project / "code.py").write_text("x = 1\n")
+    result = demo(terminal, project, "--yes")
+    assert result.exit_code == Exit.REFUSED
+    assert "there is nothing to show" in result.stderr
+
+
+def test_a_project_of_ones_own_needs_a_real_model(terminal, project):
+    result = demo(terminal, project, model="")
+    assert result.exit_code == Exit.REFUSED
+    assert "give --model PROVIDER/MODEL" in result.stderr
+
+
+def test_a_model_that_is_not_there_is_told(terminal, project, plain):
+    result = demo(terminal, project, "--yes", model="fake/none")
+    assert result.exit_code == Exit.NOT_DONE
+    assert "fake has no model 'fake/none'" in plain(result.stdout)
+
+
+def test_the_sample_can_be_kept_and_is_removed_otherwise(terminal, plain):
+    """With a real model the sample is worked on by the person's own hub."""
+    kept = plain(terminal.run("demo", "--model", "fake/worker", "--keep").stdout)
+    folder = Path(kept.rpartition("Kept: ")[2])
+    assert (folder / "shop/shop/money.py").is_file()
+    subprocess.run(["rm", "-r", folder], check=True)
+    gone = plain(terminal.run("demo", "--model", "fake/worker").stdout)
+    assert "Project: " in gone
+    assert not Path(gone.split("Project: ")[1].split(". Without")[0]).exists()
+
+
+@pytest.mark.parametrize(("answer", "applied"), [("y\n", 5), ("n\n", 0)])
+def test_a_person_is_asked_before_anything_is_applied(terminal, project, answer, applied):
+    """In a real terminal, which also draws the live table."""
+    outer, inner = pty.openpty()
+    program = f"""
+import sys
+from pathlib import Path
+from offload.demo.run import demo
+sys.exit(demo(Path({str(project)!r}), "fake/worker", yes=False, keep=False))
+"""
+    environ = {**terminal.environ, "TERM": "xterm", "COLUMNS": "120", "LINES": "40"}
+    process = subprocess.Popen([sys.executable, "-c", program], env=environ, stdin=inner, stdout=inner, stderr=inner)
+    os.close(inner)
+    drawn = ""
+    try:
+        while True:
+            try:
+                drawn += os.read(outer, 65536).decode(errors="replace")
+            except OSError:  # Linux says so when the other end is closed
+                break
+            if "Apply 5 results" in drawn and answer:
+                os.write(outer, answer.encode())
+                answer = ""
+        code = process.wait(timeout=30)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(outer)
+    assert "elapsed" in drawn
+    assert f"{applied} of 5 results applied" in drawn
+    assert code == (Exit.OK if applied else Exit.NOT_DONE)
+
+
+def test_a_row_shows_block_status_activity_time_and_tokens():
+    task = TaskStatus.model_validate(
+        {
+            "task_id": "t",
+            "title": "x",
+            "state": "working",
+            "phase": "working",
+            "revision": 1,
+            "turn_id": "u",
+            "elapsed_s": 75,
+            "total_tokens": 8200,
+            "activity": {"kind": "tool", "label": "running the test suite"},
+        }
+    )
+    console = Console(width=100)
+    with console.capture() as captured:
+        console.print(table.table({"t": Untested("a.py", "Cart.total", 1, 3)}, [task]))
+    row = captured.get().splitlines()[1].split()
+    assert row == ["Cart.total", "working", "running", "the", "test", "suite", "1:15", "8.2k"]

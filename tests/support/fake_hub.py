@@ -1,0 +1,68 @@
+"""The hub that these tests start in place of `offload hub run`: the real hub, rpc and core, with a worker that plays its prompt."""
+
+import os
+import sys
+from contextlib import asynccontextmanager
+from itertools import count
+from pathlib import Path
+
+from offload.core.assembly import open_core
+from offload.core.caller import Caller
+from offload.core.limits import Limits
+from offload.core.ports import WorkerInfo
+from offload.domain.route import Route
+from offload.domain.task import Front
+from offload.hub import address, run
+from offload.hub import server as hub_server
+from offload.hub.clock import SystemClock
+from offload.hub.services import Services
+from offload.recipes import RecipeFiles
+from offload.rpc import serve
+from tests.fakes.journal import MemoryJournal
+from tests.fakes.source import IndentedSource
+from tests.fakes.worker import FakeWorker
+from tests.fakes.workspace import FakeWorkspace
+
+INFOS = {
+    "no-models": WorkerInfo("fake", "1.0"),
+    "problem": WorkerInfo("fake", problem="run the installer"),
+}
+
+
+def defect(what, error):
+    raise AssertionError(what) from error
+
+
+@asynccontextmanager
+async def build():
+    state = Path(address.state_folder(os.environ))
+    worker = FakeWorker(info=INFOS.get(os.environ.get("OFFLOAD_TEST_WORKER", "")))
+    numbers = count(1)
+    async with open_core(
+        journal=MemoryJournal(),
+        workspace=FakeWorkspace(state / "folders"),
+        workers={worker.name: worker},
+        source=IndentedSource(),
+        recipes=RecipeFiles(),
+        clock=SystemClock(),
+        limits=Limits(),
+        default_route=Route(worker.name),
+        defect=defect,
+    ) as delegation:
+
+        async def rpc(reader, writer, hello):
+            caller = Caller(Front.TERMINAL, f"rpc-{next(numbers)}", Path(hello.cwd), hello.client, hello.environment)
+            await serve.serve(reader, writer, caller, delegation)
+
+        yield Services(serve={"rpc": rpc}, busy=lambda: False, status=lambda: {"tasks": len(delegation.tasks())})
+        await worker.aclose()
+
+
+def main():
+    state = address.state_folder(os.environ)
+    address.prepare(state)
+    return run.run(build, state, SystemClock(), hub_server.Limits(stop_s=0.5))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
