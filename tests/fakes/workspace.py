@@ -28,8 +28,7 @@ class FakeWorkspace:
         self._commits: dict[str, Files] = {}
 
     async def locate(self, folder: Path) -> Path:
-        if not folder.is_dir():
-            raise NotAWorkspace(f"{folder} is not a folder")
+        _check_folder(folder)
         return folder
 
     async def snapshot(self, root: Path, buffers: Mapping[str, str]) -> Snapshot:
@@ -107,9 +106,13 @@ def _live_text(root: Path, path: str) -> str:
         raise InvalidRequest(f"{path} cannot be read as text: {problem}.") from None
 
 
+def _check_folder(folder: Path) -> None:
+    if not folder.is_dir():
+        raise NotAWorkspace(f"{folder} is not a folder; name the folder that you work in.")
+
+
 def _files_below(root: Path) -> Files:
-    if not root.is_dir():
-        raise NotAWorkspace(f"{root} is not a folder; name the folder that you work in.")
+    _check_folder(root)
     found = (path for path in root.rglob("*") if path.is_file() and ".git" not in path.relative_to(root).parts)
     return {path.relative_to(root).as_posix(): path.read_bytes() for path in found}
 
