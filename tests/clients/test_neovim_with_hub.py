@@ -81,7 +81,7 @@ def test_a_task_that_cannot_be_done_says_why_at_its_block(start_neovim, project,
     "not os.environ.get('OFFLOAD_OPENCODE')", reason="needs OFFLOAD_OPENCODE: sh tests/opencode/install"
 )
 def test_a_block_is_delegated_watched_looked_at_and_applied(start_neovim, project, hub_environment, tmp_path):
-    with scripted_model() as url:
+    with scripted_model(pace_s=0) as url:
         config = tmp_path / "opencode.json"
         config.write_text(json.dumps(opencode_config(url)))
         settings = {
@@ -108,6 +108,7 @@ def test_a_block_is_delegated_watched_looked_at_and_applied(start_neovim, projec
         editor.command("OffloadApply")
         wait_for_mark(editor, "applied: 1 file")
         assert (project / "tests" / "test_money_price.py").exists()
+        editor.until("#said > 0")  # the news of the change can come before the answer
         assert editor.said() == ["offload: wrote tests/test_money_price.py"]
         # The hub and its OpenCode end before their model does.
         hub.stop(dict(os.environ) | hub_environment)

@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PLUGIN = ROOT / "clients" / "neovim"
 NVIM = Path(sys.executable).with_name("nvim")
 
-BOUND_S = 20  # The one bound of everything that is waited for in the editor.
+BOUND_S = 45  # The one bound of everything that is waited for in the editor.
 
 
 class Neovim:
