@@ -9,6 +9,8 @@ from mcp import MCPError
 from offload.core.ports import WorkerInfo
 from offload.domain.errors import Defect
 from offload.domain.task import Phase
+from tests.fakes.house import open_house
+from tests.fakes.journal import MemoryJournal
 from tests.mcp.wires import MODES, bare, call, facts, host, refusal
 
 both_eras = pytest.mark.parametrize("mode", MODES)
@@ -275,6 +277,32 @@ async def test_a_host_that_goes_away_leaves_its_tasks(house):
     house.worker.gate("hold").open()
     (task,) = house.delegation.tasks()
     assert (await house.rested(task.id)).turn.text == "still here"
+
+
+class HeldJournal(MemoryJournal):
+    """Writes nothing until the test opens it."""
+
+    def __init__(self):
+        super().__init__()
+        self.reached, self.opened = asyncio.Event(), asyncio.Event()
+
+    async def append(self, task, events, *, expect):
+        self.reached.set()
+        await self.opened.wait()
+        return await super().append(task, events, expect=expect)
+
+
+async def test_a_start_whose_host_goes_away_before_its_answer_runs_all_the_same(tmp_path):
+    """It may be on disk already; a task that is there and never runs would be worst."""
+    journal = HeldJournal()
+    async with open_house(tmp_path, journal=journal) as house, asyncio.timeout(20):
+        with house.delegation.watching() as watcher:
+            async with bare(house) as wire:
+                wire.write(call(1, "start_task", brief="::text hi"))
+                await journal.reached.wait()
+            journal.opened.set()
+            (task, *_) = await watcher.changes()
+        assert (await house.rested(task.id)).turn.text == "hi"
 
 
 async def test_the_tool_list_stays_the_same(house):
