@@ -17,7 +17,6 @@ from offload.core.limits import Limits
 from offload.domain.route import Route
 from offload.domain.task import Front
 from offload.recipes import RecipeFiles
-
 from tests.fakes.clock import ManualClock
 from tests.fakes.journal import MemoryJournal
 from tests.fakes.source import IndentedSource
@@ -66,8 +65,13 @@ class House:
 
 
 @asynccontextmanager
-async def open_house(folder, *, journal=None, workspace=None, worker=None, clock=None, limits=None, files=None):
-    """`files` are written into the workspace first (default: shop.py). Pass the parts of an earlier house to restart on them."""
+async def open_house(
+    folder, *, journal=None, workspace=None, worker=None, clock=None, limits=None, files=None, others=(), route=None
+):
+    """`files` are written into the workspace first (default: shop.py). Pass the parts of an earlier house to restart on them.
+
+    `others` are more workers; `route` is the default one, else it names `worker` alone.
+    """
     root = Path(folder) / "project"
     root.mkdir(exist_ok=True)
     for name, text in ({"shop.py": SHOP} if files is None else files).items():
@@ -82,12 +86,12 @@ async def open_house(folder, *, journal=None, workspace=None, worker=None, clock
     async with open_core(
         journal=journal,
         workspace=workspace,
-        workers={worker.name: worker},
+        workers={each.name: each for each in (worker, *others)},
         source=IndentedSource(),
         recipes=RecipeFiles(),
         clock=clock,
         limits=limits or Limits(),
-        default_route=Route(worker.name),
+        default_route=route or Route(worker.name),
         defect=lambda what, error: defects.append((what, error)),
     ) as delegation:
         caller = Caller(Front.TERMINAL, "rpc-1", root, "test", {"PATH": "/usr/bin"})

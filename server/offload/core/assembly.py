@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 
@@ -43,8 +42,5 @@ async def open_core(
 
     async with Ledger(journal, Feed(), clock) as ledger:
         await recover(ledger, workspace, defect)
-        async with asyncio.TaskGroup() as group:
-            supervisor = Supervisor(group, ledger, workspace, worker, limits, defect)
-            documents = Documents()
-            yield Delegation(ledger, supervisor, workspace, source, recipes, documents, workers, default_route)
-            supervisor.let_go()
+        async with Supervisor(ledger, workspace, worker, limits, defect) as supervisor:
+            yield Delegation(ledger, supervisor, workspace, source, recipes, Documents(), workers, default_route)

@@ -24,6 +24,7 @@ from offload.domain.ask import Answer, Ask, AskId, AskKind
 from offload.domain.change import ChangeSet
 from offload.domain.errors import ApplyRefused, InvalidRequest, KeyReused, UnknownAsk, UnknownWorker, WrongPhase
 from offload.domain.lifecycle import Closed, Continued, Created, Landed
+from offload.domain.recipe import Recipe
 from offload.domain.route import Route
 from offload.domain.task import Landing, Task, TaskId
 from offload.domain.turn import Turn, TurnId
@@ -98,6 +99,9 @@ class Delegation:
         root = Path(posixpath.normpath((caller.workspace / request.workspace).as_posix()))
         if not request.workspace:
             root = await self._workspace.locate(root)
+        return await self._ledger.to_the_end(self._start(caller, request, root, recipe, route))
+
+    async def _start(self, caller: Caller, request: StartRequest, root: Path, recipe: Recipe, route: Route) -> Task:
         async with self._starting[request.key] if request.key else asyncio.Lock():
             known = self._with_key(request, root, route)
             if known is not None:
@@ -119,9 +123,12 @@ class Delegation:
             prompt = brief if last.session else f"{last.prompt}\n{brief}"
             return [Continued(at=now, turn=new_turn_id(now), brief=brief, prompt=prompt, route=last.asked)]
 
-        task = self.get(task_id)
-        async with self._applying[task.spec.workspace]:  # What is applied now is applied as the task stands now.
-            return await self._ledger.decide(task.id, follow_up, self._launch(caller))
+        async def go_on() -> Task:
+            task = self.get(task_id)
+            async with self._applying[task.spec.workspace]:  # What is being applied is the result of a task that rests.
+                return await self._ledger.decide(task.id, follow_up, self._launch(caller))
+
+        return await self._ledger.to_the_end(go_on())
 
     async def cancel(self, caller: Caller, task_id: TaskId) -> Task:
         """Ask for a stop; asking again, or for a task that is over, changes nothing."""

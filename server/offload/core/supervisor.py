@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 from offload.core.admission import Admission
@@ -75,18 +76,17 @@ class Run:
 
 
 class Supervisor:
-    """Runs turns. `group` is the hub's task group; `worker` gives the worker of a name."""
+    """Runs turns; `worker` gives the worker of a name. To be used as an async context manager: on leaving, turns that run
+    are let go of as they stand."""
 
     def __init__(
         self,
-        group: asyncio.TaskGroup,
         ledger: Ledger,
         workspace: Workspace,
         worker: Callable[[str], Worker],
         limits: Limits,
         defect: Callable[[str, BaseException], None],
     ) -> None:
-        self._group = group
         self._ledger = ledger
         self._clock = ledger.clock
         self._workspace = workspace
@@ -94,9 +94,23 @@ class Supervisor:
         self._limits = limits
         self._defect = defect
         self._runs: dict[TaskId, Run] = {}
+        self._group = asyncio.TaskGroup()
         self._tasks: set[asyncio.Task[None]] = set()
         self._letting_go = False
         self.admission = Admission(limits.tasks_per_workspace, self._moved)
+
+    async def __aenter__(self) -> Supervisor:
+        await self._group.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._letting_go = True
+        for running in self._tasks:
+            running.cancel()
+        # No task raises, so whatever the house is left for is raised as it is, not as the group's.
+        await self._group.__aexit__(None, None, None)
 
     def launch(self, task: Task, environment: Mapping[str, str]) -> None:
         """Run the task's last turn; returns at once. A hub that ends launches nothing: the next one finds the task."""
@@ -109,12 +123,6 @@ class Supervisor:
         """The end of what the worker has said in the turn that runs."""
         run = self._runs.get(task_id)
         return run.text if run else ""
-
-    def let_go(self) -> None:
-        """The hub ends: leave every turn as it stands."""
-        self._letting_go = True
-        for running in self._tasks:
-            running.cancel()
 
     async def stop(self, task_id: TaskId) -> Task:
         """Ask for a stop. The answer says what has happened by then: a queued task is cancelled, a working one cancelling.
