@@ -6,13 +6,17 @@ diff, no textconv. A filter or a diff driver is a command in a configuration fil
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Coroutine, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar, overload
 
 from offload.domain.errors import GitFailed
 from offload.processes import Completed, OutputTooLarge, Processes, TookTooLong, without
 
 Settings = Mapping[str, str]
+Result = TypeVar("Result")
+Other = TypeVar("Other")
 
 OUTPUT_LIMIT = 256 << 20
 NOTHING_RUNS = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
@@ -111,6 +115,26 @@ class Git:
             ) from problem
         except (TookTooLong, OutputTooLarge) as problem:
             raise GitFailed(f"{problem}; the folder may hold more files than can be copied.") from problem
+
+
+@overload
+async def together(
+    first: Coroutine[None, None, Result], second: Coroutine[None, None, Other], /
+) -> tuple[Result, Other]: ...
+
+
+@overload
+async def together(*work: Coroutine[None, None, Result]) -> tuple[Result, ...]: ...
+
+
+async def together(*work: Coroutine[None, None, object]) -> tuple[object, ...]:
+    """All results in order; the first error ends the rest and is raised as itself."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(each) for each in work]
+    except ExceptionGroup as problems:
+        raise problems.exceptions[0] from None
+    return tuple(task.result() for task in tasks)
 
 
 def literal(path: str) -> str:

@@ -9,7 +9,7 @@ from offload.domain.change import ChangeSet
 from offload.domain.errors import ApplyRefused, GitFailed
 from offload.workspace.changes import RAW, Entry, entries
 from offload.workspace.disk import EXECUTABLE, LINK, WRITABLE, Edit, Live, WriteFailed, forbidden, leaves, look, write
-from offload.workspace.git import Git
+from offload.workspace.git import Git, together
 from offload.workspace.merge import merge
 from offload.workspace.repository import Repository
 from offload.workspace.snapshot import same_text
@@ -23,11 +23,10 @@ async def apply(
     git: Git, repository: Repository, changes: ChangeSet, unsaved: Mapping[str, str], paths: Sequence[str]
 ) -> tuple[str, ...]:
     """Merge onto disk; returns the paths that now hold the result. Raises `ApplyRefused`, with nothing written."""
-    only = (f"--relative={repository.prefix}",) if repository.prefix else ()
-    printed = await git.ours(repository.private, *RAW, *only, changes.base, changes.result)
+    printed = await git.ours(repository.private, *RAW, *repository.only_below, changes.base, changes.result)
     chosen = [entry for entry in entries(printed.stdout) if not paths or entry.path in paths]
     contents = await _blobs(git, repository, chosen)
-    planned = await asyncio.gather(*(_plan(git, repository, entry, contents, unsaved) for entry in chosen))
+    planned = await together(*(_plan(git, repository, entry, contents, unsaved) for entry in chosen))
     reasons = tuple((one.path, plan) for one, plan in zip(chosen, planned, strict=True) if isinstance(plan, str))
     if reasons:
         raise _refusal(reasons)

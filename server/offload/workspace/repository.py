@@ -6,6 +6,7 @@ lies inside it, so that results can be read after a restart, even when the user'
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import hashlib
 import json
@@ -16,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from offload.domain.errors import GitFailed, NotAWorkspace
-from offload.workspace.git import Git, reason
+from offload.workspace.git import Git, reason, together
 
 BY_VALUE = (
     "core.attributesfile",
@@ -58,6 +59,11 @@ class Repository:
     def kept_by_git(self) -> bool:
         return bool(self.objects)
 
+    @property
+    def only_below(self) -> tuple[str, ...]:
+        """The option that makes git's diffs show the workspace alone, with paths relative to it."""
+        return (f"--relative={self.prefix}",) if self.prefix else ()
+
 
 def private_directory(state_folder: Path, root: Path) -> Path:
     name = hashlib.sha256(os.fsencode(root)).hexdigest()[:20]
@@ -71,18 +77,21 @@ async def examine(git: Git, state_folder: Path, root: Path) -> Repository:
         raise NotAWorkspace(f"{root} is not a folder that can be read; name the folder that you work in.")
     paths = [part for name in ("objects", "index", *COPIED) for part in ("--git-path", name)]
     asked = ["--path-format=absolute", "--show-toplevel", "--show-prefix", "--show-object-format", *paths]
+    wanted = "|".join((*BY_VALUE, *FOR_NOTES)).replace(".", r"\.")
     # With --verify a repository without a commit is an answer (status 1), not an error.
-    found = await git.users(root, "rev-parse", *asked, "--quiet", "--verify", "HEAD")
+    found, set_by_user = await together(
+        git.users(root, "rev-parse", *asked, "--quiet", "--verify", "HEAD"),
+        git.users(root, "config", "--type=path", "-z", "--get-regexp", f"^({wanted})$"),
+    )
+    settings = dict(entry.partition("\n")[::2] for entry in os.fsdecode(set_by_user.stdout).split("\0") if entry)
+    by_value = {name: value for name, value in settings.items() if name in BY_VALUE}
     if found.returncode not in (0, 1):
         if b"not a git repository (or any" in found.stderr:
-            return Repository(private, root, root)
+            return Repository(private, root, root, settings=by_value)
         raise NotAWorkspace(f"git does not accept {root}: {reason(found)}")
     top, prefix, object_format, objects, index, *rest = os.fsdecode(found.stdout).split("\n")
     if len(rest) != len(COPIED) + (2 if found.returncode == 0 else 1):
         raise NotAWorkspace(f"{root!r} has a line break in its path, which is not supported; use another folder.")
-    wanted = "|".join((*BY_VALUE, *FOR_NOTES)).replace(".", r"\.")
-    set_by_user = await git.users(root, "config", "--type=path", "-z", "--get-regexp", f"^({wanted})$")
-    settings = dict(entry.partition("\n")[::2] for entry in os.fsdecode(set_by_user.stdout).split("\0") if entry)
     return Repository(
         private,
         root,
@@ -93,7 +102,7 @@ async def examine(git: Git, state_folder: Path, root: Path) -> Repository:
         rest[len(COPIED)],
         index,
         dict(zip(COPIED, rest, strict=False)),
-        {name: value for name, value in settings.items() if name in BY_VALUE},
+        by_value,
         _notes(Path(top), settings),
     )
 
@@ -126,6 +135,11 @@ async def prepare(git: Git, repository: Repository, state_folder: Path) -> None:
         await git.init(private, repository.object_format, "--bare")
         (private / "info").mkdir(exist_ok=True)
         (private / "tasks").mkdir()
+    await asyncio.to_thread(_bring_up_to_date, repository, state_folder)
+
+
+def _bring_up_to_date(repository: Repository, state_folder: Path) -> None:
+    private = repository.private
     if repository.kept_by_git:
         borrow(private, Path(repository.objects))
     copy_rules(repository, private)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from offload.domain.errors import NotAWorkspace
-from offload.workspace.git import Git, literal
+from offload.workspace.git import Git, literal, together
 from offload.workspace.index import copy_index, differing, take_in, too_much, write_tree
 from offload.workspace.repository import Repository
 
@@ -88,7 +88,7 @@ async def _take_in_buffers(
     ignored = await _ignored(git, repository, index, unknown)
     hidden = {path for path in unknown if path in ignored or is_secret(path, never_send)}
     wanted = [path for path in changed if path not in hidden]
-    written = await asyncio.gather(*(_blob(git, repository, index, path, changed[path]) for path in wanted))
+    written = await together(*(_blob(git, repository, index, path, changed[path]) for path in wanted))
     lines = (f"{_mode(repository.top / path)} {blob}\t{path}\0" for path, blob in zip(wanted, written, strict=True))
     await git.ours(
         repository.private,

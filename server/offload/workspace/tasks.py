@@ -12,7 +12,7 @@ from offload.domain.change import ChangeSet
 from offload.domain.errors import GitFailed
 from offload.domain.task import TaskId
 from offload.workspace.changes import ALL, file_changes
-from offload.workspace.git import IDENTITY, Git
+from offload.workspace.git import IDENTITY, Git, together
 from offload.workspace.index import commit, copy_index, differing, refuse_too_much, take_in, write_tree
 from offload.workspace.repository import Repository, borrow, copy_rules, load, save
 
@@ -88,9 +88,8 @@ async def collect(git: Git, place: Place, base: str) -> tuple[ChangeSet, str]:
         reached = await asyncio.to_thread(_not_behind_links, clone, (*found.tracked, *new))
         await take_in(git, repository, clone, index, reached)
         tree = await write_tree(git, repository, index)
-    only = (f"--relative={repository.prefix}",) if repository.prefix else ()
-    printed, result = await asyncio.gather(
-        git.ours(repository.private, *ALL, *only, base, tree),
+    printed, result = await together(
+        git.ours(repository.private, *ALL, *repository.only_below, base, tree),
         commit(git, repository.private, tree, base, "Result of a task"),
     )
     files = await asyncio.to_thread(file_changes, printed.stdout)

@@ -135,10 +135,18 @@ class GitWorkspaces:
     async def diff(self, root: Path, changes: ChangeSet, paths: Sequence[str] = ()) -> str:
         """Text that is not UTF-8 is shown with replacement characters: the patch is for reading."""
         repository, chosen = self._load(root), _known(changes, paths)
-        only = (f"--relative={repository.prefix}",) if repository.prefix else ()
         printed = await self._git.ours(
             repository.private,
-            *("diff-tree", "-r", "--patch", "--binary", "--full-index", "--no-renames", *NOTHING_FOREIGN, *only),
+            *(
+                "diff-tree",
+                "-r",
+                "--patch",
+                "--binary",
+                "--full-index",
+                "--no-renames",
+                *NOTHING_FOREIGN,
+                *repository.only_below,
+            ),
             *(changes.base, changes.result, "--", *(literal(repository.prefix + path) for path in chosen)),
         )
         return printed.stdout.decode(errors="replace")
