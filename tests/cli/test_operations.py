@@ -57,6 +57,17 @@ def test_a_wait_that_is_over_before_the_task_ends_with_code_1(terminal, plain):
     assert "not all of this is over yet" in plain(result.stdout)
 
 
+def test_a_person_may_wait_longer_than_one_call_lasts(terminal, monkeypatch):
+    monkeypatch.setattr("offload.cli.calling.MAX_WAIT_S", 0.01)
+    task = terminal.start("::shell make everything")
+    while not terminal.json("task-status", task)["asks"]:
+        terminal.run("wait", task, "--timeout", 0.05)
+    held = terminal.run("wait", task, "--timeout", 0.05)
+    assert held.exit_code == Exit.NOT_DONE
+    terminal.run("answer-task", task, "allow")
+    assert terminal.run("wait", task).exit_code == Exit.OK
+
+
 def test_a_wait_for_any_ends_with_the_first(terminal):
     held, quick = terminal.start("::gate closed"), terminal.start("::text quick")
     answer = terminal.json("wait", held, quick, "--mode", "any")

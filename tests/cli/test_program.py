@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from offload import __version__
-from offload.cli import main
+from offload.cli import main, page
 from offload.cli.exits import Exit
 from offload.hub import run
+from offload.workers.opencode.find import platform_programs
 from tests.support.terminal import HUB, ROOT
 
 # A whole process: what happens to its output and at Ctrl-C cannot be seen from inside.
@@ -44,6 +45,20 @@ def test_the_entry_point_gives_the_exit_code(capsys):
     assert main.main(["--version"]) == Exit.OK
     assert main.main(["no-such-command"]) == Exit.USAGE
     assert "No such command" in capsys.readouterr().err
+
+
+def test_hub_run_is_a_command_too(tmp_path):
+    """Fronts start it past the command line; a service manager may come through it."""
+    program = "import sys; from offload.cli.main import main; sys.exit(main(['hub', 'run']))"
+    environ = {**os.environ, "OFFLOAD_STATE_DIR": "relative"}
+    done = subprocess.run([sys.executable, "-c", program], env=environ, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "OFFLOAD_STATE_DIR must name an absolute folder" in done.stderr
+
+
+def test_the_commands_page_is_printed(terminal):
+    done = subprocess.run([sys.executable, "-m", "offload.cli.page"], capture_output=True, text=True, check=True)
+    assert done.stdout == page.page()
 
 
 def test_help_comes_without_words(terminal):
@@ -126,6 +141,14 @@ def test_the_doctor_knows_whether_a_hub_ran_before(terminal, plain):
     assert f"ok hub: version {__version__}" in plain(terminal.run("doctor").stdout)
 
 
+def test_the_doctor_says_what_to_do(terminal, monkeypatch, tmp_path, plain):
+    terminal.run("list-tasks")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    result = terminal.run("doctor")
+    assert result.exit_code == Exit.NOT_DONE
+    assert "problem git: not found on PATH Install git, for example with `apt-get install git`." in plain(result.stdout)
+
+
 def checks(terminal):
     return {check["name"]: check for check in terminal.json("doctor", code=Exit.NOT_DONE)["checks"]}
 
@@ -176,17 +199,22 @@ def test_the_doctor_tells_a_hub_that_does_not_start(terminal, tmp_path, monkeypa
 
 def test_an_agent_is_installed_by_npm(terminal, tmp_path, monkeypatch, plain):
     """The npm here stands for the registry's: it lays out what the real package lays out."""
-    arguments = tmp_path / "arguments"
-    program = (
-        'echo "#!/bin/sh\necho 1.18.33" > "$3/node_modules/.bin/opencode"; chmod +x "$3/node_modules/.bin/opencode"'
+    program = next(platform_programs(Path("$3")))
+    said = tmp_path / "said"
+    script(
+        tmp_path / "bin",
+        "npm",
+        f"""echo "$@" > {said}
+mkdir -p "{program.parent}"
+printf '#!/bin/sh\\necho 1.18.33\\n' > "{program}"
+chmod +x "{program}\"""",
     )
-    script(tmp_path / "bin", "npm", f'echo "$@" > {arguments}; mkdir -p "$3/node_modules/.bin"; {program}')
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     monkeypatch.setenv("OFFLOAD_STATE_DIR", str(tmp_path / "state"))
     result = terminal.run("install", "opencode")
     assert result.exit_code == Exit.OK, result.output
     assert f"opencode 1.18.33 is in {tmp_path}/state/workers/opencode" in plain(result.stdout)
-    assert "opencode-ai@1.18.33" in arguments.read_text()
+    assert "opencode-ai@1.18.33" in said.read_text()
     assert terminal.json("install", "opencode")["version"] == "1.18.33"
 
 

@@ -10,7 +10,7 @@ from offload.cli.exits import BY_ERROR, Exit, exit_for
 from offload.domain import errors
 from offload.wire import words
 from offload.wire.operations import OPERATIONS
-from offload.wire.results import TaskResult
+from offload.wire.results import GetChangesResult, TaskResult
 from offload.wire.views import TaskStatus, TaskView, WorkerView
 
 STATUS = {
@@ -82,6 +82,14 @@ def test_what_a_task_does_is_said_in_a_line(fields, told):
     assert words.doing(status(**fields)) == told
 
 
+def test_long_words_of_a_worker_are_cut_at_their_beginning_or_left_out():
+    task = status(activity={"kind": "writing", "label": "writing"}, partial_text="so much " * 20 + "to say")
+    assert words.doing(task).startswith("…")
+    assert words.doing(task).endswith("so much to say")
+    assert len(words.doing(task)) == words.TALK
+    assert words.doing(task, talk=False) == "writing"
+
+
 def test_a_task_that_asks_waits_for_you():
     assert words.state(status()) == "working"
     assert words.state(status(asks=[ASK])) == "waits for you"
@@ -104,6 +112,16 @@ def test_a_workers_text_cannot_steer_the_terminal():
     assert words.harmless(evil) == "a�]52;c;ZXZpbA==�b�2Jc�d\n\te"
     shown = printed(TaskResult.model_validate({**RESULT, "text": evil, "failure": {"code": "x", "message": evil}}))
     assert not {"\x1b", "\x07", "\x9b", "\r"} & set(shown)
+
+
+def test_a_status_without_advice_has_two_lines():
+    assert printed(status()).splitlines() == ["task_1  working  tests for price", "  3 s, 1.5k tokens"]
+
+
+def test_a_patch_is_shown_to_a_person_without_what_could_steer_the_terminal():
+    changes = {"base": "", "result": "", "files": [], "added_lines": 1, "removed_lines": 0}
+    shown = printed(GetChangesResult.model_validate({"task_id": "t", "changes": changes, "patch": "+a\x1b[2J\n"}))
+    assert shown.strip() == "+a�[2J"
 
 
 def test_every_result_can_be_shown():
@@ -147,7 +165,7 @@ def test_a_whole_task_shows_what_it_has_been_through():
         "started_at": None,
         "ended_at": None,
         "usage": {**USAGE, "cost": None},
-        "text": "",
+        "text": "I did it",
         "changes": {"base": "", "result": "", "files": [], "added_lines": 0, "removed_lines": 0},
         "checks": [],
         "failure": {"code": "turn_lost", "message": "it went away"},
@@ -176,7 +194,9 @@ def test_a_whole_task_shows_what_it_has_been_through():
     shown = printed(TaskView.model_validate(task))
     for words_ in ("a.py:3 f", "note: a submodule", "failed: it went away", "so far", "applied: a.py", "3 tokens ("):
         assert words_ in shown
-    assert "no block" in printed(TaskView.model_validate({**task, "anchor": None, "live_text": "", "turns": []}))
+    assert "I did it" in shown
+    bare = {**turn, "text": "", "failure": None, "changes": None}
+    assert "no block" in printed(TaskView.model_validate({**task, "anchor": None, "live_text": "", "turns": [bare]}))
 
 
 def test_a_worker_with_a_problem_says_what_to_do():

@@ -38,9 +38,8 @@ def build(connect: Connect) -> typer.Typer:
     ) -> None:
         """Hand a block of code to a cheaper agent and keep typing."""
 
-    for operation in OPERATIONS:
-        if Front.TERMINAL in operation.fronts:
-            app.command(operation.command, rich_help_panel=TASKS)(command_for(operation, _runner(connect)))
+    for operation in (operation for operation in OPERATIONS if Front.TERMINAL in operation.fronts):
+        app.command(operation.command, rich_help_panel=TASKS)(command_for(operation, _runner(connect)))
     _add_own_commands(app, connect)
     _add_hub(app)
     _add_fronts(app)
@@ -51,11 +50,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command line and gives its exit code."""
     from offload.hub.client import connect  # noqa: PLC0415
 
+    code = 0
     try:
         build(connect)(args=arguments, prog_name="offload")
     except SystemExit as end:
-        return int(end.code or 0)
-    return 0
+        code = int(end.code or 0)
+    return code
 
 
 def _print_version(wanted: bool) -> None:

@@ -6,6 +6,7 @@ model; with a real model it is the person's own hub. Either way all goes through
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import shutil
@@ -27,16 +28,24 @@ from offload.demo import project
 from offload.demo.model import DEFAULT_PACE_S, MODEL, PROVIDER, opencode_config, scripted_model
 from offload.demo.project import Untested
 from offload.demo.table import Screen
-from offload.domain.errors import InvalidRequest, OffloadError
-from offload.hub import client
+from offload.domain.errors import EnvironmentFailure, InvalidRequest, OffloadError
+from offload.hub import address, client
 from offload.hub import run as hub_run
+from offload.processes import Processes
 from offload.wire import words
 from offload.wire.results import TaskResult, WaitForTasksResult
 from offload.wire.views import TaskState, TaskStatus
+from offload.workers.opencode.find import Finder
+from offload.workers.registry import agents
 
 TASKS = 5
 REFRESH_S = 0.5
 TESTS_TIMEOUT_S = 300
+
+SCRIPTED = """\
+The language model is scripted: it ships with offload, needs no key and no network, and derives its tests from the block
+that it is sent. Everything else is real: OpenCode and its tools, the hub, git, the tests. With --model PROVIDER/MODEL
+a real model does the work."""
 
 # The scripted model needs no catalogue of models, no updates and no plugins: nothing leaves the machine.
 OFFLINE = {
@@ -84,14 +93,10 @@ def demo(path: Path | None, model: str, *, yes: bool, keep: bool, pace_s: float 
         temporary = stack.enter_context(_temporary(console, keep=keep))
         if model:
             stage = _own(path.resolve(), model) if path else Stage(project.copy_sample(temporary), model, os.environ)
-            console.print(f"Model: {model}. Everything is real: the model, OpenCode, the hub and git.")
+            console.print(f"Model: {model}. Everything is real: the model, OpenCode, the hub and git.", soft_wrap=True)
         else:
             stage = stack.enter_context(_scripted(temporary, pace_s))
-            console.print(
-                "The language model is scripted: it ships with offload, needs no key and no network, and writes tests\n"
-                "from the block that it is sent. Everything else is real: OpenCode and its tools, the hub, git, the tests.\n"
-                "With --model PROVIDER/MODEL a real model does the work."
-            )
+            console.print(SCRIPTED, soft_wrap=True)
         hub = stack.enter_context(client.connect(stage.environment))
         return Demo(console, hub, stage, yes=yes).run()
 
@@ -163,9 +168,9 @@ class Demo:
                 changed = result.failure.message if result.failure else "no change"
             used = f"{words.seconds(task.elapsed_s)}, {words.count(task.total_tokens)} tokens"
             self._say(f"  {tasks[task.task_id].symbol}: {words.one_line(changed)} ({used})")
-            if result.needs_review:
-                self._say(f"    needs a look: {words.one_line(result.needs_review)}")
-            self._say(f"    {words.one_line(result.text)[:200]}")
+            doubt = f"needs a look: {result.needs_review}" if result.needs_review else ""
+            for line in filter(None, (doubt, result.text)):
+                self._say(f"    {words.one_line(line)[:200]}")
         return good
 
     def _apply(self, tasks: Mapping[str, Untested], good: Sequence[str]) -> int:
@@ -234,16 +239,26 @@ def _temporary(console: Console, *, keep: bool) -> Iterator[Path]:
         yield folder
     finally:
         if keep:
-            console.print(f"Kept: {folder}")
+            console.print(f"Kept: {folder}", soft_wrap=True)
         else:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+async def find_opencode(environ: Mapping[str, str]) -> str:
+    """The program that the person's own hub would start. Raises `WorkerMissing`, `WorkerBroken`."""
+    try:
+        folder = Path(address.state_folder(environ), "workers", "opencode")
+    except address.AddressError as error:
+        raise EnvironmentFailure(str(error)) from error
+    finder = Finder(agents()["opencode"], folder, settings.load(environ).opencode.path, Processes())
+    return str((await finder.find(environ)).path)
 
 
 @contextmanager
 def _scripted(temporary: Path, pace_s: float) -> Iterator[Stage]:
     """A stage of its own: sample, model, and a hub that ends with it."""
+    opencode = asyncio.run(find_opencode(os.environ))
     folder = project.copy_sample(temporary)
-    own_opencode = settings.load(os.environ).opencode.path
     with scripted_model(pace_s) as url:
         config = temporary / "opencode.json"
         config.write_text(json.dumps(opencode_config(url)))
@@ -254,7 +269,7 @@ def _scripted(temporary: Path, pace_s: float) -> Iterator[Stage]:
             "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
             "OFFLOAD_STATE_DIR": str(temporary / "state"),
             "OFFLOAD_CONFIG_DIR": str(temporary / "config"),
-            "OFFLOAD_OPENCODE": own_opencode,
+            "OFFLOAD_OPENCODE": opencode,
             "OFFLOAD_OPENCODE_CONFIG": str(config),
             "OFFLOAD_OPENCODE_AGENTS": "false",
         }

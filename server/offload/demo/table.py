@@ -42,7 +42,9 @@ class Screen:
             self._live.update(table(self._blocks, tasks), refresh=True)
             return
         for task in tasks:
-            line = f"{self._blocks[task.task_id].symbol}: {words.state(task)}: {words.doing(task)}".rstrip(": ")
+            line = f"{self._blocks[task.task_id].symbol}: {words.state(task)}: {words.doing(task, talk=False)}".rstrip(
+                ": "
+            )
             if self._said.get(task.task_id) != line:
                 self._said[task.task_id] = line
                 self._console.print(Text(line), soft_wrap=True)

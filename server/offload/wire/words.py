@@ -11,6 +11,8 @@ from offload.wire.views import TaskStatus
 # A worker's text must not move the cursor, set the window's title or write to the clipboard.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
+TALK = 60  # characters of a worker's last words
+
 
 def harmless(text: str) -> str:
     """The text with a visible sign in place of each control character; line ends and tabs stay."""
@@ -21,8 +23,11 @@ def one_line(text: str) -> str:
     return harmless(" ".join(text.split()))
 
 
-def doing(task: TaskStatus) -> str:
-    """What happens to the task now, or how it ended: "running the test suite", "asks to run bash: make", "3 files changed"."""
+def doing(task: TaskStatus, *, talk: bool = True) -> str:
+    """What happens to the task now, or how it ended: "running the test suite", "asks: bash: make", "3 files changed".
+
+    While the worker writes, these are its last words, or with `talk` off that it writes.
+    """
     if task.asks:
         ask = task.asks[0]
         words = f"asks: {ask.subject}: {ask.detail}"
@@ -34,13 +39,17 @@ def doing(task: TaskStatus) -> str:
         words = f"needs a look: {task.needs_review}"
     elif task.activity is not None:
         words = task.activity.label or task.activity.kind
-        if task.activity.kind is ActivityKind.WRITING and task.partial_text:
-            words = task.partial_text[-60:]
+        if talk and task.activity.kind is ActivityKind.WRITING and task.partial_text:
+            words = _end(one_line(task.partial_text))
     elif task.files_changed is not None:
         words = f"{task.files_changed} {'file' if task.files_changed == 1 else 'files'} changed"
     else:
         words = ""
     return one_line(words)
+
+
+def _end(text: str) -> str:
+    return text if len(text) <= TALK else "…" + text[1 - TALK :]
 
 
 def state(task: TaskStatus) -> str:
