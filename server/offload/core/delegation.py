@@ -176,7 +176,7 @@ class Delegation:
     def live(self, task_id: TaskId) -> Live:
         task = self.get(task_id)
         place = self._supervisor.admission.position(task.spec.workspace, task.id)
-        return Live(place, self._supervisor.text(task.id))
+        return Live(place, self._supervisor.text(task.id) if task.live else "")
 
     def tasks(self, workspace: str = "", *, live: bool = False, closed: bool = False) -> Sequence[Task]:
         """Newest first; `live` only those that are not over, `closed` also those that were closed."""

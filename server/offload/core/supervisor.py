@@ -232,8 +232,9 @@ class Supervisor:
                 finally:
                     await self._end_beside(run)
         except Exception as error:  # noqa: BLE001 - the edge of the worker: the house and what the worker changed outlive it.
-            failure = self._failure(task_id, error)
-            return end or Failed(failure, run.text)
+            if end is None:
+                return Failed(self._failure(task_id, error), run.text)
+            self._defect(f"the worker of task {task_id} after its end", error)
         return end or Failed(Failure(TurnLost.code, "the worker went away without saying how the turn ended"), run.text)
 
     def _stopping(self, task_id: TaskId) -> bool:
