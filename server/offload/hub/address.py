@@ -63,8 +63,6 @@ def _own_folder(folder: str) -> None:
             raise AddressError(f"{folder} is not a folder of this user; move it away or set OFFLOAD_STATE_DIR")
         if stat.S_IMODE(found.st_mode) != PRIVATE:
             os.chmod(folder, PRIVATE)
-        if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
-            raise PermissionError(13, "Permission denied")
     except OSError as error:
         raise AddressError(
             f"the state folder {folder} cannot be used: {error.strerror}; mend its rights or set OFFLOAD_STATE_DIR"

@@ -14,7 +14,8 @@ from offload.hub import reach
 
 KIND = "rpc"
 
-_CLASSES = {error.code: error for error in all_errors()}
+# Parents go before their children, so that a code that both have means the parent.
+_CLASSES = {error.code: error for error in reversed(all_errors())}
 
 
 class Client:

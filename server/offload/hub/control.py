@@ -12,8 +12,6 @@ from typing import Any
 
 from offload.hub.hello import Hello
 
-LINE_LIMIT = 64 * 1024
-
 
 async def serve(
     reader: StreamReader,
@@ -24,7 +22,7 @@ async def serve(
     stop: Callable[[str], None],
 ) -> None:
     """Answer until the connection ends."""
-    while line := (await reader.readline())[:LINE_LIMIT]:
+    while line := await reader.readline():
         try:
             method = json.loads(line)["method"]
         except (ValueError, TypeError, KeyError, RecursionError):

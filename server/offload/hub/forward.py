@@ -20,7 +20,7 @@ from offload.hub import reach
 
 ENDED, UNREAD, NO_HUB, INTERRUPTED = 0, 1, 69, 130
 
-GRACE_S = 1.5  # for the hub's last words after the end of the input
+GRACE_S = 1.0  # for the hub's last words after the end of the input
 PARENT_CHECK_S = 1.0
 CHUNK = 65536
 

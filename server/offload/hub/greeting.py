@@ -77,9 +77,7 @@ SUFFIXES = ("_API_KEY", "_TOKEN", "_BASE_URL")
 
 
 class Refusal(Exception):
-    """The hub does not take this connection. `code` is a word of the error tree, or `CLOSING`."""
-
-    CLOSING = "closing"
+    """The hub does not take this connection. `code` is a word of the error tree."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)

@@ -49,6 +49,7 @@ def reach(
     client: str = "",
     command: Sequence[str] = COMMAND,
     pause: Callable[[float], None] = time.sleep,
+    deadline_s: float = DEADLINE_S,
 ) -> Link:
     """Connect to the hub of `environ`, started by `command` when there is none. `pause` is called between two attempts.
 
@@ -65,11 +66,13 @@ def reach(
     try:
         while (link := attempt(path, hello, pause)) is None:
             starter.start()
-            if time.monotonic() - began > DEADLINE_S:
-                raise Unreachable(f"no hub answered within {DEADLINE_S:.0f} s; see {starter.log}")
+            if time.monotonic() - began > deadline_s:
+                raise Unreachable(f"no hub answered within {deadline_s:g} s; see {starter.log}")
             pause(seconds)
             seconds = min(seconds * 1.5, LAST_PAUSE_S)
         return link
+    except OSError as error:
+        raise Unreachable(f"the hub cannot be started: {error}; mend {state} or set OFFLOAD_STATE_DIR") from error
     finally:
         starter.close()
 
@@ -83,18 +86,19 @@ def find(kind: str, environ: Mapping[str, str], *, client: str = "") -> Link | N
     return attempt(path, greeting(kind, environ, client))
 
 
-def attempt(path: str, hello: bytes, pause: Callable[[float], None] = time.sleep) -> Link | None:
+def attempt(
+    path: str, hello: bytes, pause: Callable[[float], None] = time.sleep, answer_s: float = ANSWER_S
+) -> Link | None:
     """One try. None: nobody listens, or a hub that is ending; nothing but the hello was sent, so that another try is safe."""
     connection, link = socket.socket(socket.AF_UNIX), None
     connection.settimeout(GLANCE_S)
     try:
         connection.connect(path)
-        link = _greet(connection, hello, pause)
+        link = _greet(connection, hello, pause, answer_s)
     except (FileNotFoundError, ConnectionRefusedError, ConnectionResetError):
         pass
     except Refusal as refusal:
-        if refusal.code != Refusal.CLOSING:
-            raise Unreachable(str(refusal), refusal.code) from refusal
+        raise Unreachable(str(refusal), refusal.code) from refusal
     except TimeoutError as error:
         raise Unreachable(f"the hub at {path} does not answer; end it with `offload hub stop`") from error
     except OSError as error:
@@ -105,13 +109,13 @@ def attempt(path: str, hello: bytes, pause: Callable[[float], None] = time.sleep
     return link
 
 
-def _greet(connection: socket.socket, hello: bytes, pause: Callable[[float], None]) -> Link | None:
+def _greet(connection: socket.socket, hello: bytes, pause: Callable[[float], None], answer_s: float) -> Link | None:
     try:
         connection.sendall(hello)
     except BrokenPipeError:
         pass  # refused before all of it was read; the reason may be there to be read
     answer = b""
-    until = time.monotonic() + ANSWER_S
+    until = time.monotonic() + answer_s
     while b"\n" not in answer:
         try:
             received = connection.recv(65536)

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, cast
 
 from offload import log, settings
@@ -96,17 +97,12 @@ def stop(environ: Mapping[str, str] = os.environ, wait_s: float = END_S + 5) -> 
 
     Raises `HubUnavailable` when it does not end.
     """
-    state = _state(environ)
-    lock = hub_lock(state)
+    lock = hub_lock(_state(environ))
     if not lock.is_held():
         return False
-    try:
-        _ask(environ, "stop")
-    except HubUnavailable:
-        # It does not answer. Who holds the lock has written its process id into it.
-        os.kill(cast("int", lock.holder()), signal.SIGTERM)
-    until = time.monotonic() + wait_s
+    until, told = time.monotonic() + wait_s, False
     while lock.is_held():
+        told = told or _tell_to_stop(environ, lock)
         if time.monotonic() > until:
             pid = lock.holder()
             raise HubUnavailable(
@@ -114,6 +110,17 @@ def stop(environ: Mapping[str, str] = os.environ, wait_s: float = END_S + 5) -> 
             )
         time.sleep(LOOK_S)
     return True
+
+
+def _tell_to_stop(environ: Mapping[str, str], lock: Lock) -> bool:
+    """False when there is nobody to tell yet: the hub is starting, or ending already."""
+    try:
+        return _ask(environ, "stop") is not None
+    except HubUnavailable:
+        # It does not answer as a hub does. Who holds the lock has written its process id into it.
+        with suppress(ProcessLookupError):  # gone in the meantime
+            os.kill(cast("int", lock.holder()), signal.SIGTERM)
+        return True
 
 
 def _state(environ: Mapping[str, str]) -> str:

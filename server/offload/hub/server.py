@@ -30,6 +30,8 @@ logger = logging.getLogger(__name__)
 
 # A reader pauses its sender at twice this; a line of a protocol may be this long (an MCP host sends whole files in one).
 STREAM_LIMIT = 64 * 1024 * 1024
+BACKLOG = 128
+ACCEPT_AGAIN_S = 1.0
 CHECK_S = 15.0  # how often the hub looks whether it is still needed
 
 
@@ -47,6 +49,7 @@ class Server:
 
     def __init__(self, path: str, services: Services, clock: Clock, limits: Limits) -> None:
         self._path = path
+        self._temporary = f"{path}.{os.getpid()}"
         self._services = services
         self._clock = clock
         self._limits = limits
@@ -55,7 +58,6 @@ class Server:
             CONTROL: partial(control.serve, status=self.status, stop=self.stop),
         }
         self._stop = asyncio.Event()
-        self._closing = False
         self._fronts: dict[asyncio.Task[None], Hello | None] = {}
         self._began = time.monotonic()
         self._last_used = clock.now()
@@ -79,42 +81,54 @@ class Server:
 
     async def run(self, ending: Callable[[], None] = nothing) -> None:
         """Listen, and return when the hub has ended: no socket, no connection. `ending` is called when the end begins."""
+        listening = self._bind()
         async with asyncio.TaskGroup() as group:
-            listener = await self._listen(group)
+            loop = asyncio.get_running_loop()
+
+            def listen() -> None:
+                if not self._stop.is_set():
+                    loop.add_reader(listening, accept)
+
+            def accept() -> None:
+                try:
+                    connection, _ = listening.accept()
+                except OSError as error:
+                    # No file descriptor is left: who waits stays in the queue until some are free again.
+                    logger.warning("cannot accept", extra={"reason": str(error)})
+                    loop.remove_reader(listening)
+                    loop.call_later(ACCEPT_AGAIN_S, listen)
+                    return
+                task = group.create_task(self._connection(connection))
+                self._fronts[task] = None
+                task.add_done_callback(self._gone)
+
+            listen()
+            os.rename(self._temporary, self._path)
             logger.info("listening", extra={"socket": self._path, "version": __version__})
             group.create_task(self._warm())
             watching = group.create_task(self._watch())
             await self._stop.wait()
             ending()
             watching.cancel()
-            # Nothing else runs between these three: a front is counted already, or waits in the queue of a listener that
+            # Nothing else runs between these three: a front is counted already, or it waits in the queue of a listener that
             # goes away. Either way it learns of the end before it has sent more than its hello, and connects again.
-            self._closing = True
+            loop.remove_reader(listening)
             self._remove_socket()
-            listener.close()
+            listening.close()
             await self._end_connections()
         logger.info("stopped")
 
-    async def _listen(self, group: asyncio.TaskGroup) -> asyncio.Server:
-        def connected(reader: StreamReader, writer: StreamWriter) -> None:
-            if self._closing:
-                writer.write(refused(Refusal(Refusal.CLOSING, "this hub is ending; connect again")))
-                writer.close()
-                return
-            task = group.create_task(self._connection(reader, writer))
-            self._fronts[task] = None
-            task.add_done_callback(self._gone)
-
+    def _bind(self) -> socket.socket:
+        """The listening socket, still at a name that no front looks for."""
         for left_over in glob.glob(glob.escape(self._path) + ".*"):
             os.unlink(left_over)  # of a hub that was killed between its bind and its rename
-        temporary = f"{self._path}.{os.getpid()}"
         listening = socket.socket(socket.AF_UNIX)
-        listening.bind(temporary)
-        os.chmod(temporary, 0o600)  # nobody can connect before it listens
-        listener = await asyncio.start_unix_server(connected, sock=listening, limit=STREAM_LIMIT, backlog=128)
-        self._inode = os.stat(temporary).st_ino
-        os.rename(temporary, self._path)
-        return listener
+        listening.setblocking(False)  # noqa: FBT003 - takes no name
+        listening.bind(self._temporary)
+        os.chmod(self._temporary, 0o600)  # nobody can connect before it listens
+        listening.listen(BACKLOG)
+        self._inode = os.stat(self._temporary).st_ino
+        return listening
 
     def _is_found(self) -> bool:
         """Whether the socket that fronts find is ours."""
@@ -150,6 +164,7 @@ class Server:
         self._last_used = self._clock.now()
 
     async def _end_connections(self) -> None:
+        await asyncio.sleep(0)  # a task that is cancelled before its first step would leave its socket open
         connections = set(self._fronts)
         for task in connections:
             task.cancel()
@@ -158,23 +173,25 @@ class Server:
             if left:
                 logger.error("connections do not end", extra={"count": len(left)})
 
-    async def _connection(self, reader: StreamReader, writer: StreamWriter) -> None:
-        """One front, from its hello to its end. Nothing that goes wrong here may reach the others."""
-        hello = None
+    async def _connection(self, connection: socket.socket) -> None:
+        """One front. Nothing that goes wrong here may reach the others."""
+        task = cast("asyncio.Task[None]", asyncio.current_task())
         try:
-            hello = await self._hello(reader)
-            self._fronts[cast("asyncio.Task[None]", asyncio.current_task())] = hello
-            writer.write(accepted())
-            await self._serve[hello.kind](reader, writer, hello)
-        except Refusal as refusal:
-            logger.info("refused", extra={"code": refusal.code, "reason": str(refusal)})
-            writer.write(refused(refusal))
+            reader, writer = await _streams(connection)
+            try:
+                self._fronts[task] = hello = await self._hello(reader)
+                writer.write(accepted())
+                await self._serve[hello.kind](reader, writer, hello)
+            except Refusal as refusal:
+                logger.info("refused", extra={"code": refusal.code, "reason": str(refusal)})
+                writer.write(refused(refusal))
+            finally:
+                writer.close()
         except ConnectionError as error:
-            logger.info("connection lost", extra={"front": repr(hello), "reason": str(error)})
-        except (Exception, SystemExit):
-            logger.exception("connection failed", extra={"front": repr(hello), "key": secrets.token_hex(4)})
-        finally:
-            writer.close()
+            logger.info("connection lost", extra={"front": repr(self._fronts[task]), "reason": str(error)})
+        except (Exception, SystemExit):  # an editor's `exit` must not end the hub
+            key = secrets.token_hex(4)
+            logger.exception("connection failed", extra={"front": repr(self._fronts[task]), "key": key})
 
     async def _hello(self, reader: StreamReader) -> Hello:
         line = b""
@@ -197,3 +214,11 @@ class Server:
             kinds = ", ".join(sorted(self._serve))
             raise Refusal("invalid_request", f"no connection is of kind {hello.kind!r}; there are {kinds}")
         return hello
+
+
+async def _streams(connection: socket.socket) -> tuple[StreamReader, StreamWriter]:
+    try:
+        return await asyncio.open_unix_connection(sock=connection, limit=STREAM_LIMIT)
+    except BaseException:  # cancelled, above all: nobody else would close it
+        connection.close()
+        raise

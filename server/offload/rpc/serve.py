@@ -11,11 +11,11 @@ end of the input ends the watch, the other calls come to their own end.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 import secrets
 from asyncio import StreamReader, StreamWriter, Task, TaskGroup
+from contextlib import suppress
 from typing import Any
 
 from pydantic import ValidationError
@@ -68,21 +68,17 @@ class _Connection:
         try:
             request = _parsed(line)
             request_id = _id(request)
-            method, params = request.get("method"), request.get("params", {})
-            if method == WATCH:
+            if request.get("method") == WATCH:
                 # Only one stream: a second one would say everything twice.
                 self._watch = self._watch or group.create_task(self._stream(request_id))
                 return
-            operation = METHODS.get(method) if isinstance(method, str) else None
-            if operation is None:
-                raise InvalidRequest(f"there is no method {method!r}; there are {', '.join(METHODS)} and {WATCH}")
-            if len(self._calls) >= CALLS_LIMIT:
-                raise InvalidRequest(f"{CALLS_LIMIT} calls are running on this connection; wait for some to end")
-            checked = _checked(operation, params)
+            operation = _operation(request.get("method"))
+            params = _checked(operation, request.get("params", {}))
+            self._look_for_room()
         except InvalidRequest as error:
             await self.refuse(request_id, error)
             return
-        task = group.create_task(self._call(request_id, operation, checked))
+        task = group.create_task(self._call(request_id, operation, params))
         self._calls.add(task)
         task.add_done_callback(self._calls.discard)
 
@@ -95,13 +91,17 @@ class _Connection:
         if self._watch is not None:
             self._watch.cancel()
 
+    def _look_for_room(self) -> None:
+        if len(self._calls) >= CALLS_LIMIT:
+            raise InvalidRequest(f"{CALLS_LIMIT} calls are running on this connection; wait for some to end")
+
     async def _call(self, request_id: int | str, operation: Operation, params: Params) -> None:
         try:
             result = await operation.call(self._delegation, self._caller, params)
             await self._send({"id": request_id, "result": result.model_dump(mode="json")})
         except OffloadError as error:
             await self.refuse(request_id, error)
-        except Exception:
+        except Exception:  # noqa: BLE001 - the edge of a request; it is logged in `_defect`
             await self.refuse(request_id, _defect(operation.name))
 
     async def _stream(self, request_id: int | str) -> None:
@@ -115,10 +115,8 @@ class _Connection:
 
     async def _send(self, message: Json) -> None:
         self._write(message)
-        try:
+        with suppress(ConnectionError):  # nobody reads any more; what the call did stays done
             await self._writer.drain()
-        except ConnectionError:
-            pass  # nobody reads any more; what the call did stays done
 
     def _write(self, message: Json) -> None:
         # ASCII on the wire: text that no UTF-8 can hold, half of a character from a model, passes unharmed.
@@ -140,6 +138,13 @@ def _id(request: Json) -> int | str:
     if not isinstance(request_id, int | str) or isinstance(request_id, bool):
         raise InvalidRequest("a request needs an id, a number or a string")
     return request_id
+
+
+def _operation(method: object) -> Operation:
+    operation = METHODS.get(method) if isinstance(method, str) else None
+    if operation is None:
+        raise InvalidRequest(f"there is no method {method!r}; there are {', '.join(METHODS)} and {WATCH}")
+    return operation
 
 
 def _checked(operation: Operation, params: object) -> Params:

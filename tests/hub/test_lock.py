@@ -1,0 +1,71 @@
+import os
+import subprocess
+import sys
+
+from offload.hub.lock import Lock, hub_lock, start_lock
+
+HOLD = "import sys; from offload.hub.lock import Lock; assert Lock(sys.argv[1]).acquire(); print('held', flush=True); input()"
+
+
+def test_only_one_holds_it(tmp_path):
+    first, second = Lock(str(tmp_path / "lock")), Lock(str(tmp_path / "lock"))
+    assert first.acquire()
+    assert not second.acquire()
+    first.release()
+    assert second.acquire()
+    second.release()
+
+
+def test_releasing_what_is_not_held_does_nothing(tmp_path):
+    lock = Lock(str(tmp_path / "lock"))
+    lock.release()
+    assert lock.acquire()
+    lock.release()
+    lock.release()
+    assert not lock.is_held()
+
+
+def test_its_holder_is_named_in_the_file(tmp_path):
+    lock = Lock(str(tmp_path / "lock"))
+    assert lock.holder() is None
+    (tmp_path / "lock").write_text("no number, and longer than one")
+    assert lock.holder() is None
+    assert lock.acquire()
+    assert lock.holder() == os.getpid()
+    lock.release()
+
+
+def test_asking_whether_it_is_held_leaves_no_trace(tmp_path):
+    lock = Lock(str(tmp_path / "lock"))
+    assert not lock.is_held()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_it_ends_with_its_process_however_that_ends(tmp_path):
+    path = str(tmp_path / "lock")
+    holder = subprocess.Popen([sys.executable, "-c", HOLD, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    with holder:
+        assert holder.stdout.readline() == b"held\n"
+        assert Lock(path).is_held()
+        assert Lock(path).holder() == holder.pid
+        holder.kill()
+        holder.wait()
+        assert not Lock(path).is_held()
+
+
+def test_a_child_does_not_keep_it(tmp_path):
+    """A worker that outlives a killed hub must not keep the next hub out."""
+    lock = Lock(str(tmp_path / "lock"))
+    assert lock.acquire()
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE, close_fds=False) as child:
+        lock.release()
+        assert not lock.is_held()
+        child.stdin.close()
+
+
+def test_being_the_hub_and_starting_one_are_two_locks(tmp_path):
+    hub, start = hub_lock(str(tmp_path)), start_lock(str(tmp_path))
+    assert hub.acquire()
+    assert start.acquire()
+    hub.release()
+    start.release()
