@@ -255,7 +255,8 @@ async def test_a_write_that_fails_midway_leaves_everything_as_it_was(workspace, 
     assert {path: line for path, line in fingerprint(root).items() if ".git" not in path} == before
 
 
-def test_every_kind_of_edit_is_undone_when_a_later_one_fails(tmp_path):
+@pytest.mark.parametrize("fault", ["cannot be made", "was changed meanwhile"])
+def test_every_kind_of_edit_is_undone_when_a_later_one_fails(tmp_path, fault):
     (tmp_path / "old").mkdir()
     (tmp_path / "old" / "only").write_text("only\n")
     (tmp_path / "old" / "only").chmod(0o750)
@@ -271,11 +272,14 @@ def test_every_kind_of_edit_is_undone_when_a_later_one_fails(tmp_path):
         edit("changed", b"after\n", executable=True),
         edit("link", b"old", link=True),
         edit("a new/folder/file", b"new\n", executable=False),
-        edit("cannot be", b"", link=True),
+        edit("last", b"", link=True) if fault == "cannot be made" else edit("last", b"x"),
     ]
+    if fault == "was changed meanwhile":
+        (tmp_path / "last").write_text("typed just now\n")
+        before = fingerprint(tmp_path)
     with pytest.raises(disk.WriteFailed) as failed:
         disk.write(tmp_path, edits)
-    assert failed.value.path == "cannot be"
+    assert failed.value.path == "last"
     assert fingerprint(tmp_path) == before
     disk.write(tmp_path, [replace(one, before=disk.look(tmp_path, one.path)) for one in edits[:-1]])
     assert not (tmp_path / "old").exists()
@@ -298,12 +302,14 @@ def test_a_file_that_changes_between_check_and_write_is_not_overwritten(tmp_path
     assert target.read_text() == "typed just now\n"
 
 
-def test_a_write_that_fails_leaves_no_temporary_file(tmp_path):
-    (tmp_path / "folder").mkdir()
+def test_files_below_a_folder_that_is_left_empty_are_deleted_in_any_order(tmp_path):
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    for path in ("a/b/x", "a/y"):
+        (tmp_path / path).write_text("x")
+    (tmp_path / "kept").write_text("x")
+    disk.write(tmp_path, [disk.Edit(path, disk.look(tmp_path, path), None) for path in ("a/y", "a/b/x")])
 
-    with pytest.raises(OSError, match="directory"):
-        disk._put(tmp_path / "folder", b"x", link=False, mode=0, executable=False)
-    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+    assert [path.name for path in tmp_path.iterdir()] == ["kept"]
 
 
 def test_a_path_that_cannot_be_read_is_a_problem_of_that_path(tmp_path):

@@ -5,11 +5,13 @@ Blocking; to be called in a thread.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import secrets
+import shutil
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -109,55 +111,73 @@ def look(root: Path, path: str) -> Live:
     return Live(problem="is a folder or a device on disk")
 
 
+@dataclass(frozen=True, slots=True)
+class _Staged:
+    """An edit with all that it needs, beside the file: `new` to be renamed into place, `old` to be renamed back."""
+
+    edit: Edit
+    target: Path
+    new: Path
+    old: Path
+
+
 def write(root: Path, edits: Sequence[Edit]) -> None:
-    """Do all edits; when one fails, undo those before it and raise `WriteFailed`."""
-    done: list[Edit | Path] = []  # a path is a folder that was made
-    for edit in edits:
-        try:
-            _check_untouched(root, edit)
-            _do(root, edit, done)
-        except OSError as problem:
-            _undo(root, done)
-            raise WriteFailed(edit.path, problem.strerror or str(problem)) from problem
+    """Do all edits; when one fails, undo those before it and raise `WriteFailed`.
 
-
-def _check_untouched(root: Path, edit: Edit) -> None:
-    if look(root, edit.path) != edit.before:
-        raise OSError(errno.EBUSY, "it was changed while the result was being applied")
-
-
-def _do(root: Path, edit: Edit, done: list[Edit | Path]) -> None:
-    target = root / edit.path
-    if edit.content is None:
-        target.unlink()
-        done.append(edit)
-        _remove_empty(root, target.parent)
-        return
-    missing = [folder for folder in target.parents if folder.is_relative_to(root) and not folder.exists()]
-    for folder in reversed(missing):
-        folder.mkdir()
-        done.append(folder)
-    mode = edit.before.mode if edit.executable is None else _with_execute(edit.before.mode, edit.executable)
-    _put(target, edit.content, link=edit.link, mode=mode, executable=bool(edit.executable))
-    done.append(edit)
-
-
-def _put(target: Path, content: bytes, *, link: bool, mode: int, executable: bool) -> None:
-    """Write beside and rename, so that nobody ever reads half a file. Mode 0: a new file's, as the system gives it."""
-    beside = target.with_name(f".offload-{secrets.token_hex(8)}")
+    All that needs room on the disk happens before the first file changes; after that there are only renames, which also
+    keep anybody from ever reading half a file.
+    """
+    made: list[Path] = []  # folders
+    staged: list[_Staged] = []
+    done: list[_Staged] = []
+    current = ""
     try:
-        if link:
-            beside.symlink_to(os.fsdecode(content))
-        else:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-            with os.fdopen(os.open(beside, flags, 0o777 if executable else 0o666), "wb") as opened:
-                opened.write(content)
-            if mode:
-                beside.chmod(mode)
-        beside.replace(target)
-    except OSError:
-        beside.unlink(missing_ok=True)
-        raise
+        for edit in edits:
+            current = edit.path
+            _make_folders(root, edit, made)
+            staged.append(_staged(root, edit))
+            _fill(staged[-1])
+        for one in staged:
+            current = one.edit.path
+            _swap(root, one)
+            done.append(one)
+    except OSError as problem:
+        for one in reversed(done):
+            _swap_back(one)
+        _tidy(staged, reversed(made))
+        raise WriteFailed(current, problem.strerror or str(problem)) from problem
+    # A folder goes with its last file, as git does it.
+    left = [folder for one in done if one.edit.content is None for folder in one.target.parents]
+    _tidy(staged, [folder for folder in left if folder != root and folder.is_relative_to(root)])
+
+
+def _make_folders(root: Path, edit: Edit, made: list[Path]) -> None:
+    if edit.content is not None:
+        parents = (root / edit.path).parents
+        for folder in reversed([each for each in parents if each.is_relative_to(root) and not each.exists()]):
+            folder.mkdir()
+            made.append(folder)
+
+
+def _staged(root: Path, edit: Edit) -> _Staged:
+    target, token = root / edit.path, secrets.token_hex(8)
+    return _Staged(edit, target, target.with_name(f".offload-{token}.new"), target.with_name(f".offload-{token}.old"))
+
+
+def _fill(one: _Staged) -> None:
+    edit, mode = one.edit, one.edit.before.mode
+    if edit.before.content is not None:
+        shutil.copy2(one.target, one.old, follow_symlinks=False)
+    if edit.content is None:
+        return
+    if edit.link:
+        one.new.symlink_to(os.fsdecode(edit.content))
+        return
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    with os.fdopen(os.open(one.new, flags, 0o777 if edit.executable else 0o666), "wb") as opened:
+        opened.write(edit.content)
+    if mode:  # else it is a new file, whose mode the system has given
+        one.new.chmod(mode if edit.executable is None else _with_execute(mode, edit.executable))
 
 
 def _with_execute(mode: int, executable: bool) -> int:
@@ -165,21 +185,27 @@ def _with_execute(mode: int, executable: bool) -> int:
     return mode | (mode & 0o444) >> 2 if executable else mode & ~0o111
 
 
-def _remove_empty(root: Path, folder: Path) -> None:
-    """A folder goes with its last file, as git does it."""
-    while folder != root and not any(folder.iterdir()):
-        folder.rmdir()
-        folder = folder.parent
+def _swap(root: Path, one: _Staged) -> None:
+    if look(root, one.edit.path) != one.edit.before:
+        raise OSError(errno.EBUSY, "it was changed while the result was being applied")
+    if one.edit.content is None:
+        one.target.unlink()
+    else:
+        one.new.replace(one.target)
 
 
-def _undo(root: Path, done: Sequence[Edit | Path]) -> None:
-    for step in reversed(done):
-        if isinstance(step, Path):
-            step.rmdir()
-            continue
-        target, before = root / step.path, step.before
-        if before.content is None:
-            target.unlink()
-        else:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            _put(target, before.content, link=before.link, mode=before.mode, executable=False)
+def _swap_back(one: _Staged) -> None:
+    if one.edit.before.content is None:
+        one.target.unlink()
+    else:
+        one.old.replace(one.target)
+
+
+def _tidy(staged: Sequence[_Staged], folders: Iterable[Path]) -> None:
+    """Remove what was staged, and those of `folders` that are empty."""
+    for one in staged:
+        one.new.unlink(missing_ok=True)
+        one.old.unlink(missing_ok=True)
+    for folder in folders:
+        with contextlib.suppress(OSError):
+            folder.rmdir()
