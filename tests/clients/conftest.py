@@ -1,7 +1,6 @@
 """Editors for the tests of the clients."""
 
 import json
-import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -30,13 +29,12 @@ def empty(prices):
 @contextmanager
 def neovim(workspace: Path, environment: Mapping[str, str]) -> Iterator[Neovim]:
     """An editor with a home of its own, whose path is short, because a socket lies in it."""
-    home = Path(tempfile.mkdtemp(prefix="nvim-"))
-    editor = Neovim(home, workspace, environment)
-    try:
-        yield editor
-    finally:
-        status = editor.quit()
-        shutil.rmtree(home)
+    with tempfile.TemporaryDirectory(prefix="nvim-") as home:
+        editor = Neovim(Path(home), workspace, environment)
+        try:
+            yield editor
+        finally:
+            status = editor.quit()
     assert status == 0
 
 

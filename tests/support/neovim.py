@@ -59,7 +59,7 @@ class Neovim:
         look = f"local function look(...) return {expression} end; local given, value = {{ ... }}, nil;"
         wait = f"vim.wait({BOUND_S * 1000}, function() value = look(unpack(given)); return value end, 10); return value"
         value = self.lua(look + wait, *arguments)
-        assert value, f"never came true: {expression}"
+        assert value, f"never came true: {expression}\nthe user was told: {self.said()}"
         return value
 
     def command(self, text: str) -> None:
