@@ -66,6 +66,7 @@ def printed(view):
     ("fields", "told"),
     [
         ({}, ""),
+        ({"phase": "starting"}, "the worker is being started"),
         ({"asks": [ASK]}, "asks: bash: make all"),
         ({"place": 2}, "waits for a free place, number 2"),
         ({"failure": {"code": "turn_lost", "message": "it went away"}}, "it went away"),

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -22,8 +23,14 @@ def processes_of(folder):
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
             if any(folder in text for text in (*process.environ().values(), *process.cmdline())):
-                found.append((process.pid, process.name()))
+                found.append(process)
     return found
+
+
+def left_over(folder):
+    """Those that are still there when a process had time to end: the hub lets go of its lock before Python is down."""
+    _, alive = psutil.wait_procs(processes_of(folder), timeout=10)
+    return alive
 
 
 @pytest.mark.opencode
@@ -42,7 +49,21 @@ def test_five_blocks_get_tests_that_are_applied_and_green(tmp_path):
     assert len(list(written.glob("test_*.py"))) == 7
     assert "self.assertEqual(price(-5), '-0.05')" in (written / "test_money_price.py").read_text()
     assert not (tmp_path / "the-persons-own/journal.sqlite3").exists(), "the person's own hub has nothing to do with it"
-    assert processes_of(folder) == []
+    assert left_over(folder) == []
+
+
+@pytest.mark.opencode
+def test_ctrl_c_ends_all_that_the_demo_has_started(tmp_path):
+    environ = {**os.environ, "OFFLOAD_STATE_DIR": str(tmp_path / "the-persons-own"), "TMPDIR": str(tmp_path)}
+    demo = subprocess.Popen(DEMO, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    folder = next(re.search(r"Project: (.+)/shop\.", line)[1] for line in demo.stdout if "Project: " in line)
+    assert demo.stdout.readline().startswith("merge: "), "the first task is on its way"
+    assert processes_of(folder) != []
+    demo.send_signal(signal.SIGINT)
+    _, errors = demo.communicate(timeout=60)
+    assert (demo.returncode, errors) == (130, "")
+    assert left_over(folder) == []
+    assert not Path(folder).exists()
 
 
 def test_a_missing_opencode_is_told_at_once(tmp_path):

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
+from rich.text import Text
+
 from offload.cli.exits import Exit
 from offload.cli.output import console, print_error, print_json
 from offload.cli.render import rendered
@@ -103,7 +105,7 @@ def show(result: View) -> None:
         return
     out = console()
     for part in rendered(result):
-        out.print(part)
+        out.print(part, soft_wrap=isinstance(part, Text))  # a terminal folds lines better than we do
 
 
 def _outcome(result: View, *, waited: bool) -> int:

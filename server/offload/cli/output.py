@@ -13,6 +13,8 @@ from offload.cli.exits import exit_for
 from offload.domain.errors import ApplyRefused, OffloadError
 from offload.wire.words import harmless
 
+UNFOLDED = 2000  # columns
+
 
 class _Console(Console):
     def on_broken_pipe(self) -> None:
@@ -21,8 +23,10 @@ class _Console(Console):
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Without markup and highlighting: what is printed is data."""
-    return _Console(stderr=stderr, markup=False, highlight=False, emoji=False)
+    """Without markup and highlighting: what is printed is data. In a pipe or a file no line is folded or cut."""
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() else UNFOLDED
+    return _Console(stderr=stderr, width=width, markup=False, highlight=False, emoji=False)
 
 
 def print_json(value: Mapping[str, Any]) -> None:

@@ -182,7 +182,7 @@ def _worker(worker: WorkerView, *, is_default: bool) -> Iterator[RenderableType]
         )
         variants = f"  variants: {', '.join(model.variants)}" if model.variants else ""
         default = "  (default)" if model.id == worker.default_model else ""
-        yield Text(words.one_line(f"model {model.id}{default}{price}{variants}"))
+        yield Text(words.harmless(f"  model {model.id}{default}{price}{variants}"))
     if worker.models_left_out:
         yield Text(f"  {worker.models_left_out} more models; narrow it with --search")
 

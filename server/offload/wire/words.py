@@ -11,6 +11,13 @@ from offload.wire.views import TaskStatus
 # A worker's text must not move the cursor, set the window's title or write to the clipboard.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
+# What is said while the worker itself has nothing to tell.
+UNDER_WAY = {
+    Phase.STARTING: "the worker is being started",
+    Phase.CHECKING: "the result is being checked",
+    Phase.CANCELLING: "the worker is being stopped",
+    Phase.RECOVERING: "the work is being looked for",
+}
 TALK = 60  # characters of a worker's last words
 
 
@@ -44,7 +51,7 @@ def doing(task: TaskStatus, *, talk: bool = True) -> str:
     elif task.files_changed is not None:
         words = f"{task.files_changed} {'file' if task.files_changed == 1 else 'files'} changed"
     else:
-        words = ""
+        words = UNDER_WAY.get(task.phase, "")
     return one_line(words)
 
 
