@@ -342,6 +342,8 @@ async def test_an_ask_that_the_worker_withdraws_is_closed_and_its_time_ends_quie
         task = await house.until(task.id, lambda task: not task.asks)
         assert await closings(house, task) == [(AskOutcome.WITHDRAWN, "")]
         await expire(house)
+        for _ in range(5):  # time for what must not happen
+            await asyncio.sleep(0)
         house.worker.gate("door").open()
         task = await house.rested(task.id)
         assert (task.phase, task.turn.text) == (Phase.READY, "went on")

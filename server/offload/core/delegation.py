@@ -140,7 +140,7 @@ class Delegation:
         wanted = _open_ask(task, ask)
         if wanted.kind is AskKind.PERMISSION and answer.choice not in wanted.choices:
             raise InvalidRequest(f"choice must be one of {', '.join(wanted.choices)}, not {answer.choice!r}")
-        return await self._supervisor.answer(task.id, wanted.id, answer)
+        return await self._supervisor.answer(task, wanted.id, answer)
 
     async def wait(self, wanted: WaitFor) -> Waited:
         """Until the tasks rest, one has news, or the time is over; the tasks go on whatever becomes of the wait."""
@@ -176,7 +176,7 @@ class Delegation:
     def live(self, task_id: TaskId) -> Live:
         task = self.get(task_id)
         place = self._supervisor.admission.position(task.spec.workspace, task.id)
-        return Live(place, self._supervisor.text(task.id) if task.live else "")
+        return Live(place, self._supervisor.text(task))
 
     def tasks(self, workspace: str = "", *, live: bool = False, closed: bool = False) -> Sequence[Task]:
         """Newest first; `live` only those that are not over, `closed` also those that were closed."""

@@ -17,7 +17,6 @@ from offload.core.ledger import Ledger
 from offload.core.limits import Limits
 from offload.core.ports import (
     AskOpened,
-    AskOver,
     Doing,
     End,
     Failed,
@@ -93,7 +92,7 @@ class Supervisor:
         self._worker = worker
         self._limits = limits
         self._defect = defect
-        self._runs: dict[TaskId, Run] = {}
+        self._runs: dict[TurnId, Run] = {}
         self._group = asyncio.TaskGroup()
         self._tasks: set[asyncio.Task[None]] = set()
         self._letting_go = False
@@ -116,13 +115,13 @@ class Supervisor:
         """Run the task's last turn; returns at once. A hub that ends launches nothing: the next one finds the task."""
         if not self._letting_go:
             run = Run(task.turn.id, environment)
-            self._runs[task.id] = run
+            self._runs[run.turn] = run
             run.running = self._spawn(f"task {task.id}", partial(self._run, task.id, run))
 
-    def text(self, task_id: TaskId) -> str:
-        """The end of what the worker has said in the turn that runs."""
-        run = self._runs.get(task_id)
-        return run.text if run else ""
+    def text(self, task: Task) -> str:
+        """The end of what the worker has said in the turn that runs; "" once its end, with the whole text, is recorded."""
+        run = self._runs.get(task.turn.id)
+        return run.text if run is not None and task.live else ""
 
     async def stop(self, task_id: TaskId) -> Task:
         """Ask for a stop. The answer says what has happened by then: a queued task is cancelled, a working one cancelling.
@@ -134,21 +133,21 @@ class Supervisor:
             return [StopRequested(at=self._clock.now())] if task.live and not task.stop_requested else []
 
         def follow(task: Task) -> None:
-            run = self._runs.get(task.id)
+            run = self._runs.get(task.turn.id)
             if run is not None and task.phase is Phase.CANCELLED:
-                del self._runs[task.id]
+                del self._runs[run.turn]
                 run.running.cancel()
             elif run is not None and run.worker_turn is not None and task.stop_requested:
                 run.beside.append(self._spawn(f"the stop of task {task.id}", run.worker_turn.stop))
 
         return await self._ledger.decide(task_id, request, follow)
 
-    async def answer(self, task_id: TaskId, ask_id: AskId, answer: Answer) -> Task:
+    async def answer(self, task: Task, ask_id: AskId, answer: Answer) -> Task:
         """Give an answer to the worker and record it; the first answer wins. Raises `UnknownAsk` for the others."""
-        run = self._runs.get(task_id)
+        run = self._runs.get(task.turn.id)
         if run is None:
             raise _not_open(ask_id)
-        return await self._ledger.to_the_end(self._reply(task_id, run, ask_id, answer, AskOutcome.ANSWERED))
+        return await self._ledger.to_the_end(self._reply(task.id, run, ask_id, answer, AskOutcome.ANSWERED))
 
     async def release(self, task: Task, environment: Mapping[str, str]) -> None:
         """Give back what a closed task held. It is closed whatever comes of this, so trouble is told to the log alone."""
@@ -182,8 +181,7 @@ class Supervisor:
             failure = self._failure(task_id, error)
             await self._record(task_id, TurnFailed(at=self._clock.now(), turn=run.turn, failure=failure))
         finally:
-            if self._runs.get(task_id) is run:
-                del self._runs[task_id]
+            self._runs.pop(run.turn, None)
 
     async def _turn(self, task_id: TaskId, run: Run) -> TurnEvent:
         """Do the turn, and say how it ended."""
@@ -265,7 +263,7 @@ class Supervisor:
                 await self._record(task_id, Asked(at=at, turn=turn, ask=event.ask))
                 expire = partial(self._expire, task_id, run, event.ask.id)
                 run.beside.append(self._spawn(f"ask {event.ask.id} of task {task_id}", expire))
-            case AskOver():
+            case _:  # AskOver
                 closed = AskClosed(at=at, turn=turn, ask=event.ask, outcome=event.outcome)
                 if run.reply is not None and run.reply.ask == event.ask and event.outcome is AskOutcome.ANSWERED:
                     closed = run.reply  # The worker says that our answer has come before it has taken it from us.
@@ -273,16 +271,14 @@ class Supervisor:
 
     async def _expire(self, task_id: TaskId, run: Run, ask: AskId) -> None:
         """Deny what nobody answers in time, in words, so that the turn goes on."""
-        while True:
+        while ask in self._ledger.get(task_id).asks:
             await self._clock.sleep(self._limits.ask_timeout_s)
             try:
                 await self._reply(task_id, run, ask, Answer(DENY, NOBODY_ANSWERED), AskOutcome.TIMED_OUT)
-            except UnknownAsk:  # It was answered or withdrawn in the meantime.
-                return
+            except UnknownAsk:
+                continue  # It was answered or withdrawn in the meantime.
             except OffloadError as error:
                 self._defect(f"ask {ask} of task {task_id} could not be denied", error)
-            else:
-                return
 
     async def _reply(self, task_id: TaskId, run: Run, ask: AskId, answer: Answer, outcome: AskOutcome) -> Task:
         async with run.replying:
@@ -312,25 +308,23 @@ class Supervisor:
             message = f"the worker ended, but its changes could not be read: {error}; its folder is kept"
             failure = end.failure if isinstance(end, Failed) else Failure("collect", message)
             return TurnFailed(at=at, turn=turn, failure=failure, text=end.text)
-        match end:
-            case Finished() if not end.text.strip() and not changes.files:
-                failure = Failure("nothing_produced", "the worker ended without a word and without a change")
-                return TurnFailed(at=at, turn=turn, failure=failure, changes=changes)
-            case Finished():
-                doubts = [doubt for doubt in (end.doubt, *differences(task.turn.asked, end.ran)) if doubt]
-                return TurnEnded(
-                    at=at,
-                    turn=turn,
-                    text=end.text,
-                    changes=changes,
-                    ran=end.ran,
-                    usage=end.usage,
-                    needs_review="; ".join(doubts),
-                )
-            case Failed():
-                return TurnFailed(at=at, turn=turn, failure=end.failure, text=end.text, changes=changes)
-            case Halted():
-                return Stopped(at=at, turn=turn, text=end.text, changes=changes)
+        if isinstance(end, Halted):
+            return Stopped(at=at, turn=turn, text=end.text, changes=changes)
+        if isinstance(end, Failed):
+            return TurnFailed(at=at, turn=turn, failure=end.failure, text=end.text, changes=changes)
+        if not end.text.strip() and not changes.files:
+            failure = Failure("nothing_produced", "the worker ended without a word and without a change")
+            return TurnFailed(at=at, turn=turn, failure=failure, changes=changes)
+        doubts = [doubt for doubt in (end.doubt, *differences(task.turn.asked, end.ran)) if doubt]
+        return TurnEnded(
+            at=at,
+            turn=turn,
+            text=end.text,
+            changes=changes,
+            ran=end.ran,
+            usage=end.usage,
+            needs_review="; ".join(doubts),
+        )
 
     def _failure(self, task_id: TaskId, error: Exception) -> Failure:
         """What is told of an error. What should not happen goes to the log as well."""
