@@ -150,11 +150,12 @@ async def test_a_hello_that_does_not_come_is_not_waited_for(hub):
         assert (await refusal(reader))["message"] == "no hello came within 0.05 s"
 
 
-async def test_a_connection_that_breaks_is_no_defect(hub, caplog):
+@pytest.mark.parametrize("error", [ConnectionResetError("gone"), ExceptionGroup("both", [BrokenPipeError("gone")])])
+async def test_a_connection_that_breaks_is_no_defect(hub, caplog, error):
     caplog.set_level(logging.INFO)
 
     async def broken(reader, writer, hello):
-        raise ConnectionResetError("gone")
+        raise error
 
     hub.services = Services(serve={"lsp": broken}, busy=lambda: False, status=dict)
     async with hub.running():
@@ -166,7 +167,7 @@ async def test_a_connection_that_breaks_is_no_defect(hub, caplog):
 
 async def test_a_connection_that_fails_is_logged_with_a_key_and_the_hub_lives(hub, caplog):
     async def failing(reader, writer, hello):
-        raise ZeroDivisionError
+        raise ExceptionGroup("both", [ConnectionResetError("gone"), ZeroDivisionError()])
 
     hub.services = Services(serve={"lsp": failing, "mcp": echo}, busy=lambda: False, status=dict)
     async with hub.running():

@@ -187,11 +187,12 @@ class Server:
                 writer.write(refused(refusal))
             finally:
                 writer.close()
-        except ConnectionError as error:
-            logger.info("connection lost", extra={"front": repr(self._fronts[task]), "reason": str(error)})
-        except (Exception, SystemExit):  # an editor's `exit` must not end the hub
-            key = secrets.token_hex(4)
-            logger.exception("connection failed", extra={"front": repr(self._fronts[task]), "key": key})
+        except (Exception, SystemExit) as error:  # an editor's `exit` must not end the hub
+            front = repr(self._fronts[task])
+            if _is_lost(error):
+                logger.info("connection lost", extra={"front": front, "reason": str(error)})
+            else:
+                logger.exception("connection failed", extra={"front": front, "key": secrets.token_hex(4)})
 
     async def _hello(self, reader: StreamReader) -> Hello:
         line = b""
@@ -214,6 +215,13 @@ class Server:
             kinds = ", ".join(sorted(self._serve))
             raise Refusal("invalid_request", f"no connection is of kind {hello.kind!r}; there are {kinds}")
         return hello
+
+
+def _is_lost(error: BaseException) -> bool:
+    """Whether the other side went away, and nothing else happened; a front may say so from within its task group."""
+    if isinstance(error, BaseExceptionGroup):
+        return error.split(ConnectionError)[1] is None
+    return isinstance(error, ConnectionError)
 
 
 async def _streams(connection: socket.socket) -> tuple[StreamReader, StreamWriter]:

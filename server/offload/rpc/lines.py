@@ -15,7 +15,7 @@ async def lines(reader: StreamReader, limit: int) -> AsyncIterator[bytes | None]
     """
     held = bytearray()
     dropping = False
-    while chunk := await reader.read(CHUNK):
+    while chunk := await _chunk(reader):
         *complete, rest = chunk.split(b"\n")
         for part in complete:
             held += part
@@ -30,3 +30,11 @@ async def lines(reader: StreamReader, limit: int) -> AsyncIterator[bytes | None]
         yield None
     elif held:
         yield bytes(held)
+
+
+async def _chunk(reader: StreamReader) -> bytes:
+    """A connection that broke has ended; asyncio tells the reader also when it was a write that found out."""
+    try:
+        return await reader.read(CHUNK)
+    except ConnectionError:
+        return b""

@@ -69,8 +69,10 @@ class _Connection:
             request = _parsed(line)
             request_id = _id(request)
             if request.get("method") == WATCH:
-                # Only one stream: a second one would say everything twice.
-                self._watch = self._watch or group.create_task(self._stream(request_id))
+                if self._watch is None:
+                    self._watch = group.create_task(self._stream(request_id))
+                else:  # a second stream would say everything twice
+                    await self._send({"id": request_id, "result": {}})
                 return
             operation = _operation(request.get("method"))
             params = _checked(operation, request.get("params", {}))
@@ -119,6 +121,8 @@ class _Connection:
             await self._writer.drain()
 
     def _write(self, message: Json) -> None:
+        if self._writer.is_closing():
+            return  # nobody reads any more, and asyncio would log every try
         # ASCII on the wire: text that no UTF-8 can hold, half of a character from a model, passes unharmed.
         self._writer.write(json.dumps(message).encode() + b"\n")
 
