@@ -48,6 +48,7 @@ async def open_services(environ: Mapping[str, str]) -> AsyncIterator[Services]:
     clock = SystemClock()
     processes = Processes()
     workers = open_workers(settings, state, clock)
+    await end_left_over(state)
     async with (
         aclosing(TreeSitterSource()) as source,
         aclosing(SqliteJournal(state / "journal.sqlite3")) as journal,
@@ -80,6 +81,13 @@ def open_workers(settings: Settings, state: Path, clock: Clock) -> dict[str, Wor
     from offload.workers.registry import open_workers  # noqa: PLC0415 - brings httpx, which no front waits for
 
     return open_workers(settings, state / "workers", clock)
+
+
+async def end_left_over(state: Path) -> None:
+    """Before anything is read that they may still be writing."""
+    from offload.workers.left_over import end_left_over  # noqa: PLC0415 - with the workers, see above
+
+    await end_left_over(state / "workers")
 
 
 def serve_functions(delegation: Delegation) -> dict[str, Serve]:
