@@ -286,8 +286,12 @@ def test_a_worker_that_is_first_wins_against_a_stop(end, phase):
     assert (task.phase, task.turn.stopped, task.stop_requested) == (phase, False, False)
 
 
-def test_no_checks_follow_an_end_after_a_stop():
-    assert advance(task_in(CANCELLING), event(TurnEnded, to_check=True)).phase is READY
+@pytest.mark.parametrize("road", [[], [event(WorkLost)]], ids=["cancelling", "recovering"])
+def test_no_checks_follow_an_end_after_a_stop(road):
+    task = task_in(CANCELLING)
+    for each in [*road, event(TurnEnded, to_check=True)]:
+        task = advance(task, each)
+    assert (task.phase, task.stop_requested) == (READY, False)
 
 
 @pytest.mark.parametrize("phase", [WORKING, RECOVERING])

@@ -114,7 +114,7 @@ class Model:
             self.turns[-1] = "started"
         elif kind is TurnSeen:
             self.turns[-1] = "seen"
-        elif kind is TurnEnded and event.to_check and not self.stopping:
+        elif kind is TurnEnded and event.to_check and not self.stop:
             self.turns[-1] = "checking"
         elif kind in ENDS:
             self.end("cancelled" if kind is CannotResume and self.stop else ENDS[kind])
@@ -184,4 +184,4 @@ class Lifecycle(RuleBasedStateMachine):
 
 
 TestLifecycle = Lifecycle.TestCase
-TestLifecycle.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestLifecycle.settings = settings(max_examples=200, stateful_step_count=40, deadline=None)

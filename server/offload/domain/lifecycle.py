@@ -182,8 +182,9 @@ def _seen(task: Task, _: TurnSeen) -> Phase:
     return Phase.CANCELLING if task.stop_requested else Phase.WORKING
 
 
-def _ended(_: Task, event: TurnEnded) -> Phase:
-    return Phase.CHECKING if event.to_check else Phase.READY
+def _ended(task: Task, event: TurnEnded) -> Phase:
+    """No checks follow when a stop was asked for: the worker was first, and that is all."""
+    return Phase.CHECKING if event.to_check and not task.stop_requested else Phase.READY
 
 
 def _cannot_resume(task: Task, _: CannotResume) -> Phase:
@@ -236,7 +237,7 @@ TRANSITIONS: Mapping[Phase, Mapping[type[Event], Target]] = {
         Asked: Phase.CANCELLING,
         AskClosed: Phase.CANCELLING,
         StopRequested: Phase.CANCELLING,
-        TurnEnded: Phase.READY,
+        TurnEnded: _ended,
         Stopped: Phase.CANCELLED,
         TurnFailed: Phase.FAILED,
         WorkLost: Phase.RECOVERING,
