@@ -59,6 +59,7 @@ bench: setup ## the figures, one table and JSON; BENCH_ARGS for its options
 .PHONY: generate
 generate: prerequisites $(VENV_STAMP) ## write the files that come from the operations table
 	$(BIN)/python -m offload.wire.generate
+	$(BIN)/python -m offload.cli.page >docs/COMMANDS.md
 
 .PHONY: lock
 lock: prerequisites $(VENV_STAMP) ## resolve the requirements again

@@ -28,6 +28,8 @@ class Screen:
         self.before = termios.tcgetattr(inner)
         self._inner = inner
         environ = {**environ, "TERM": "xterm", "PAGER": "cat"}
+        for name in ("COLUMNS", "LINES"):
+            environ.pop(name, None)  # the terminal's own size counts
         command = [sys.executable, "-c", PROGRAM, "top"]
         self.process = subprocess.Popen(
             command, env=environ, stdin=inner, stdout=inner, stderr=inner, start_new_session=True

@@ -125,6 +125,19 @@ def test_a_patch_is_shown_to_a_person_without_what_could_steer_the_terminal():
     assert shown.strip() == "+a�[2J"
 
 
+def test_in_a_narrow_terminal_the_words_give_way_and_never_the_id():
+    table = render.task_table(
+        [status(title="tests for all that there is", failure={"code": "x", "message": "no luck " * 9})]
+    )
+    table.expand = True
+    console = Console(width=50)
+    with console.capture() as captured:
+        console.print(table)
+    row = captured.get().splitlines()[1]
+    assert row.startswith("task_1  working   3 s    1.5k  tests")
+    assert row.count("…") == 2
+
+
 def test_every_result_can_be_shown():
     assert {operation.result for operation in OPERATIONS} == set(render.RENDERERS)
 

@@ -14,7 +14,7 @@ import pytest
 from offload.demo.run import find_opencode
 from offload.domain.errors import EnvironmentFailure, WorkerMissing
 
-DEMO = (sys.executable, "-m", "offload", "demo", "--yes")
+DEMO = (sys.executable, "-m", "offload", "demo", "--yes", "--pace", "0")
 
 
 def processes_of(folder):

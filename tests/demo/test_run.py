@@ -154,7 +154,7 @@ def test_a_person_is_asked_before_anything_is_applied(terminal, project, answer,
 import sys
 from pathlib import Path
 from offload.demo.run import demo
-sys.exit(demo(Path({str(project)!r}), "fake/worker", yes=False, keep=False))
+sys.exit(demo(Path({str(project)!r}), "fake/worker", yes=False, keep=False, pace_s=0))
 """
     environ = {**terminal.environ, "TERM": "xterm", "COLUMNS": "120", "LINES": "40"}
     process = subprocess.Popen([sys.executable, "-c", program], env=environ, stdin=inner, stdout=inner, stderr=inner)

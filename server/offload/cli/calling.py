@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
+from rich.table import Table
 from rich.text import Text
 
 from offload.cli.exits import Exit
@@ -105,6 +106,8 @@ def show(result: View) -> None:
         return
     out = console()
     for part in rendered(result):
+        if isinstance(part, Table):
+            part.expand = out.is_terminal and any(column.ratio for column in part.columns)
         out.print(part, soft_wrap=isinstance(part, Text))  # a terminal folds lines better than we do
 
 

@@ -96,11 +96,12 @@ def _add_own_commands(app: typer.Typer, connect: Connect) -> None:
         model: Annotated[str, typer.Option(help="A real model as PROVIDER/MODEL; without it a scripted one.")] = "",
         yes: Annotated[bool, typer.Option("--yes", help="Apply the results without asking.")] = False,
         keep: Annotated[bool, typer.Option("--keep", help="Keep the folder that the sample was copied to.")] = False,
+        pace: Annotated[float, typer.Option(min=0, help="Seconds between two pieces of a scripted answer.")] = 0.02,
     ) -> None:
         """Show the main job: five "write tests for this block" tasks in parallel by the real OpenCode."""
         from offload.demo.run import demo as run  # noqa: PLC0415
 
-        raise typer.Exit(guarded(lambda: run(path, model, yes=yes, keep=keep), as_json=False))
+        raise typer.Exit(guarded(lambda: run(path, model, yes=yes, keep=keep, pace_s=pace), as_json=False))
 
     @app.command(rich_help_panel=PROGRAM)
     def install(

@@ -26,13 +26,13 @@ Commands of the terminal alone:
 |---|---|
 | `offload top` | show all tasks as they change: `s` stop, `c` close, `a` answer, `o` open, `q` quit |
 | `offload doctor` | check what offload needs, and say what to do about each problem |
-| `offload demo [--path DIR --model PROVIDER/MODEL] [--yes] [--keep]` | show the main job on a sample, or on a project of yours |
+| `offload demo [--path DIR --model PROVIDER/MODEL] [--yes] [--keep] [--pace]` | show the main job on a sample, or on a project of yours |
 | `offload install opencode` | install OpenCode where offload finds it |
 | `offload hub run\\|status\\|stop` | the process behind all fronts |
 | `offload lsp`, `offload mcp` | serve an editor or an MCP host on standard input and output |
 
 With `--json` a command prints one JSON object on standard output, errors too: `{"error": {"code", "message", "reasons"}}`.
-Without it errors go to standard error.
+Without it errors go to standard error, as a wrong command line does always.
 
 ## Exit codes
 

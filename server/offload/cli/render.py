@@ -48,12 +48,11 @@ def as_commands(text: str) -> str:
 def task_table(tasks: Sequence[TaskStatus], selected: str = "") -> Table:
     """One row per task; the one with the id `selected` stands out."""
     table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("task", no_wrap=True)
-    table.add_column("state", no_wrap=True)
-    table.add_column("time", justify="right", no_wrap=True)
-    table.add_column("tokens", justify="right", no_wrap=True)
-    table.add_column("title", ratio=1, no_wrap=True, overflow="ellipsis")
-    table.add_column("", ratio=1, no_wrap=True, overflow="ellipsis")
+    for heading in ("task", "state", "time", "tokens"):
+        table.add_column(heading, no_wrap=True, justify="right" if heading in {"time", "tokens"} else "left")
+    # Where a table is as wide as the terminal these two share what is left: an id that is cut could not be typed.
+    table.add_column("title", ratio=2, no_wrap=True, overflow="ellipsis")
+    table.add_column("", ratio=3, no_wrap=True, overflow="ellipsis")
     for task in tasks:
         table.add_row(
             task.task_id,
@@ -135,7 +134,9 @@ def _task(task: TaskView) -> Iterator[RenderableType]:
 def _whole_tasks(result: TaskListView) -> Iterator[RenderableType]:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("task", "phase", "workspace", "title"):
-        table.add_column(heading, no_wrap=True, overflow="ellipsis")
+        table.add_column(
+            heading, ratio=1 if heading in {"workspace", "title"} else None, no_wrap=True, overflow="ellipsis"
+        )
     for task in result.tasks:
         workspace, title = words.one_line(task.workspace), words.one_line(task.title)
         table.add_row(task.task_id, _coloured(task.phase.value), Text(workspace), Text(title))

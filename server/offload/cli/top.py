@@ -105,6 +105,7 @@ class Board:
     def picture(self) -> Group:
         """The table, with the selected row marked, and a line of help or of what a key did."""
         table = task_table(self.listed.tasks, selected=self._selected)
+        table.expand = True
         return Group(table, Text(), Text(self._said, style="bold"), Text(KEYS, style="dim"))
 
     def press(self, key: str, open_patch: Callable[[str], None]) -> None:

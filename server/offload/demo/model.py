@@ -19,7 +19,6 @@ from offload.demo.script import Call, Say, next_move, read_conversation
 PROVIDER = "scripted"
 MODEL = "demo"
 PIECE = 16  # characters, about four tokens
-DEFAULT_PACE_S = 0.02
 
 
 def opencode_config(url: str) -> dict[str, Any]:
@@ -53,7 +52,7 @@ class _Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def scripted_model(pace_s: float = DEFAULT_PACE_S) -> Iterator[str]:
+def scripted_model(pace_s: float) -> Iterator[str]:
     """Serve the model from a thread; gives its URL. `pace_s` is the pause between two pieces of an answer."""
     with _Server(pace_s) as server:
         thread = threading.Thread(target=server.serve_forever, name="scripted-model")

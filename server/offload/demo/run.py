@@ -25,7 +25,7 @@ from rich.text import Text
 
 from offload import settings
 from offload.demo import project
-from offload.demo.model import DEFAULT_PACE_S, MODEL, PROVIDER, opencode_config, scripted_model
+from offload.demo.model import MODEL, PROVIDER, opencode_config, scripted_model
 from offload.demo.project import Untested
 from offload.demo.table import Screen
 from offload.domain.errors import EnvironmentFailure, InvalidRequest, OffloadError
@@ -84,7 +84,7 @@ class Stage:
     follow_up: str = "Also cover negative amounts."
 
 
-def demo(path: Path | None, model: str, *, yes: bool, keep: bool, pace_s: float = DEFAULT_PACE_S) -> int:
+def demo(path: Path | None, model: str, *, yes: bool, keep: bool, pace_s: float) -> int:
     """Runs the demo and gives the exit code: 0 only when all results were applied and the project's tests are green."""
     console = Console(highlight=False, markup=False, emoji=False)
     if path is not None and not model:
