@@ -237,7 +237,7 @@ TRANSITIONS: Mapping[Phase, Mapping[type[Event], Target]] = {
         Asked: Phase.CANCELLING,
         AskClosed: Phase.CANCELLING,
         StopRequested: Phase.CANCELLING,
-        TurnEnded: _ended,
+        TurnEnded: Phase.READY,
         Stopped: Phase.CANCELLED,
         TurnFailed: Phase.FAILED,
         WorkLost: Phase.RECOVERING,
