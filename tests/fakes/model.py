@@ -46,7 +46,7 @@ def flatten(content):
 
 
 class FakeModel(ThreadingHTTPServer):
-    """`requests` holds what was asked for (model, effort, offered tools) in order."""
+    """`requests` holds what was asked for (model, effort, offered tools, by whose key) in order."""
 
     daemon_threads = True
     request_queue_size = 64
@@ -121,7 +121,13 @@ class Handler(BaseHTTPRequestHandler):
         else:
             step, argument = "text", "All done." if steps else "Hello from the fake model."
         self.server.requests.append(
-            {"model": body["model"], "effort": body.get("reasoning_effort"), "tools": tools, "prompt": prompt}
+            {
+                "model": body["model"],
+                "effort": body.get("reasoning_effort"),
+                "tools": tools,
+                "prompt": prompt,
+                "authorization": self.headers["authorization"],
+            }
         )
         if step == "error":
             code, _, count = argument.partition(" ")

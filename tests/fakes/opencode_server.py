@@ -174,6 +174,7 @@ class FakeOpenCode:
             "GET /session/status": self.status,
             "GET /permission": self.permissions,
             "GET /question": self.questions,
+            "POST /global/dispose": True,
         }
         if (value := fixed.get(f"{method} {path}")) is not None:
             return 200, value

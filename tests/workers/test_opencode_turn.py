@@ -265,6 +265,9 @@ async def test_a_refused_password_is_told_at_the_start(rig):
 async def test_something_else_at_the_url_is_told(rig):
     rig.server.health = b"<html>"
     assert "version 1" in (await rig.worker.describe({})).problem
+    rig.server.refusals["GET /global/health"] = 404
+    assert "not an OpenCode server" in (await rig.worker.describe({})).problem
+    rig.server.refusals.clear()
     rig.server.health = {"healthy": False}
     assert "not an OpenCode server" in (await rig.worker.describe({})).problem
 
@@ -603,13 +606,21 @@ async def test_a_model_of_a_user_without_sign_ins_is_refused_with_what_to_do(rig
             raise AssertionError
 
 
-@pytest.mark.parametrize("name", ["项目", "a b", "100%", "a%20b"])
+@pytest.mark.parametrize("name", ["项目", "a b", "100%"])
 async def test_every_call_of_a_turn_names_its_folder(rig, name):
     rig.folder = rig.folder / name
     rig.folder.mkdir()
     async with rig.turn():
         await rig.sent()
     assert rig.server.directories == {str(rig.folder), str(rig.folder.parent / "worker")}
+
+
+async def test_a_folder_that_opencode_would_take_for_another_is_refused(rig):
+    """Measured: a session in "a%20b" is prompted in "a b"."""
+    with pytest.raises(WorkerBroken, match="a%20b"):
+        async with rig.worker.turn(rig.order(folder=rig.folder / "a%20b")):
+            raise AssertionError
+    assert rig.server.calls == []
 
 
 async def test_what_is_done_with_a_turn_may_fail_and_is_not_wrapped(rig):

@@ -32,7 +32,7 @@ def label(tool: str, arguments: Mapping[str, Any], folder: Path, commands: Seque
         command = str(arguments.get("command", ""))
         if any(runs(command, declared) and any(word in declared for word in TEST_WORDS) for declared in commands):
             return "running the test suite"
-        return f"running {shortened(command)}"
+        return f"running {shortened(command)}".rstrip()
     if tool in FILE_VERBS:
         return f"{FILE_VERBS[tool]} {_relative(str(arguments.get('filePath', '')), folder)}".rstrip()
     if tool in PATCH_TOOLS:

@@ -41,7 +41,10 @@ class Connection:
 
     async def health(self) -> str:
         """The server's version."""
-        answer = await call(self._http, "GET", "/global/health", {})
+        try:
+            answer = await call(self._http, "GET", "/global/health", {})
+        except NotThere:
+            answer = None
         if not isinstance(answer, dict) or not answer.get("healthy"):
             raise WorkerBroken(f"What answers at {self.url} is not an OpenCode server of version 1.")
         return str(answer.get("version", ""))

@@ -20,7 +20,7 @@ from offload.core.ports import Clock
 from offload.domain.errors import OffloadError, WorkerBroken
 from offload.processes import Identity, Process, Processes, alive
 from offload.processes import stop as stop_tree
-from offload.workers.opencode.client import Connection
+from offload.workers.opencode.client import Connection, NotThere
 from offload.workers.opencode.environment import digest, prepare, relevant, server_environment, user_config, user_folder
 from offload.workers.opencode.find import Finder
 from offload.workers.opencode.offer import Offer
@@ -63,6 +63,9 @@ class Attach:
             raise WorkerBroken(f"The password of OpenCode cannot be read: {error}.") from None
 
 
+NOBODY = Identity(0, 0.0)
+
+
 @dataclass
 class Server:
     """`gone` is set when it has ended, and `why` says how ("was ended by SIGKILL"); `offer` is what it said last."""
@@ -70,7 +73,7 @@ class Server:
     connection: Connection
     version: str
     folder: Path
-    identity: Identity | None = None
+    identity: Identity = NOBODY
     process: Process | None = None
     gone: asyncio.Event = field(default_factory=asyncio.Event)
     why: str = ""
@@ -78,8 +81,13 @@ class Server:
     idle_since: float = 0.0
     offer: Offer | None = None
 
+    @property
+    def attached(self) -> bool:
+        """Somebody else's, which is not ours to stop."""
+        return self.identity == NOBODY
+
     def end(self, why: str) -> None:
-        self.why = self.why or why
+        self.why = why
         self.gone.set()
 
 
@@ -113,6 +121,7 @@ class Servers:
         finally:
             server.users -= 1
             server.idle_since = self._clock.now()
+            await _let_go(server)
 
     def runs(self, environment: Mapping[str, str]) -> bool:
         """Whether the server for this environment is there already."""
@@ -214,18 +223,20 @@ class Servers:
 
     async def _watch(self, server: Server) -> None:
         """Notice the end of a server, and keep its output from filling up."""
-        process, identity = server.process, server.identity
+        process = server.process
         if process is not None:
             async with asyncio.TaskGroup() as group:
                 drain = group.create_task(_drain(process.output))
                 code = await process.wait()
                 drain.cancel()
             ended = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit status {code}"
-            server.end(ended)
-        elif identity is not None:
-            while alive(identity):
+        else:
+            while alive(server.identity):
                 await self._clock.sleep(LOOK_EVERY_S)
-            server.end("has ended")
+            ended = "has ended"
+        if not server.why:  # else it is being stopped, and told by that
+            server.end(ended)
+            await _let_go(server)
 
     async def _end_when_idle(self, key: str, server: Server) -> None:
         idle_s = self.launch.idle_s
@@ -237,11 +248,14 @@ class Servers:
                     await _stop(server)
 
     async def aclose(self) -> None:
-        # What watches goes first: it would take the end of a server for a loss.
-        if self._root is not None:
-            self._root.cancel()
-            await asyncio.wait([self._root])
-            self._root = self._group = None
+        # What watches goes first: it would take the end of a server for a loss. What starts or stops one is let finish.
+        async with contextlib.AsyncExitStack() as locks:
+            for lock in self._locks.values():
+                await locks.enter_async_context(lock)
+            if self._root is not None:
+                self._root.cancel()
+                await asyncio.wait([self._root])
+                self._root = self._group = None
         servers, self._servers = [*self._servers.values()], {}
         async with asyncio.TaskGroup() as group:
             for server in servers:
@@ -250,18 +264,24 @@ class Servers:
 
 async def _stop(server: Server) -> None:
     """Dispose first: a signal alone would leave the shells that it started alive."""
-    if server.identity is not None and not server.gone.is_set():
-        with contextlib.suppress(OffloadError, TimeoutError):
+    if not server.attached and not server.gone.is_set():
+        server.why = "was stopped"
+        with contextlib.suppress(OffloadError, NotThere, TimeoutError):
             async with asyncio.timeout(DISPOSE_LIMIT_S):
                 await server.connection.dispose()
-        server.why = "was stopped"
         if server.process is not None:
             await server.process.stop()
         else:
             await stop_tree(server.identity)
         (server.folder / "server.json").unlink(missing_ok=True)
-    server.end("was stopped")
+        server.end("was stopped")
     await server.connection.close()
+
+
+async def _let_go(server: Server) -> None:
+    """Close the connection to a server that is gone, once nobody uses it."""
+    if server.gone.is_set() and not server.users:
+        await server.connection.close()
 
 
 async def _healthy(connection: Connection) -> str:

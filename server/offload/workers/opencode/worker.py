@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from urllib.parse import unquote
 
 from offload.core.ports import Clock, TurnOrder, WorkerInfo
 from offload.domain.errors import CallerError, OffloadError, WorkerBroken
@@ -49,6 +50,7 @@ class OpenCodeWorker:
 
     @asynccontextmanager
     async def turn(self, order: TurnOrder) -> AsyncIterator[OpenCodeTurn]:
+        _check_folder(str(order.folder))
         async with self._servers.use(order.environment) as server:
             offer = await self._checked(server, order)
             client = server.connection.client(str(order.folder))
@@ -96,3 +98,11 @@ class OpenCodeWorker:
 
     async def aclose(self) -> None:
         await self._servers.aclose()
+
+
+def _check_folder(folder: str) -> None:
+    """OpenCode 1.18 decodes a session's folder once more when it is prompted, and so would work in another folder."""
+    if unquote(folder) != folder:
+        raise WorkerBroken(
+            f"OpenCode cannot work in {folder}: it takes the % in the path for an escape; rename the folder."
+        )
