@@ -25,7 +25,7 @@ class Place:
 
     def __init__(self, state):
         self.state = Path(state)
-        self.environ = {**os.environ, "OFFLOAD_STATE_DIR": str(state)}
+        self.environ = {**os.environ, "OFFLOAD_STATE_DIR": str(state), "OFFLOAD_CONFIG_DIR": f"{state}/config"}
         self.lock = hub_lock(str(state))
         self._fronts = []
 

@@ -2,7 +2,7 @@
 
 Kinds: `lsp`, `mcp` and `rpc` say who they are to the line "who" and send back everything else; `crash` fails; `exit` calls
 sys.exit like a language server. The file `options` of the state folder tells a hub that a front starts how to behave:
-`busy`, `hasty` (ends when nobody needs it for a moment), `stubborn` (its connections do not end when told to), `broken`.
+`hasty` (ends when nobody needs it for a moment), `stubborn` (its connections do not end when told to), `broken`.
 """
 
 import asyncio
@@ -59,16 +59,13 @@ def main():
         serve = stubborn if "stubborn" in options else echo
         yield Services(
             serve=dict.fromkeys(("lsp", "mcp", "rpc", "crash", "exit"), serve),
-            busy=lambda: "busy" in options,
+            busy=lambda: "hasty" not in options,
             status=lambda: {"tasks": 0},
         )
 
-    try:
-        idle = 0.2 if "hasty" in options else 600
-        return run.run(build, state, SystemClock(), Limits(idle_exit_s=idle, stop_s=0.2), end_s=1)
-    except StorageFailed as error:
-        sys.stderr.write(f"{error}\n")
-        return 1
+    if not {"hasty", "stubborn"} & set(options):
+        return run.main(build)
+    return run.run(build, state, SystemClock(), Limits(idle_exit_s=0.2, stop_s=0.2), end_s=1)
 
 
 if __name__ == "__main__":

@@ -70,6 +70,12 @@ def test_the_folder_is_made_for_its_owner_only(tmp_path):
     assert stat.S_IMODE(state.stat().st_mode) == 0o700
 
 
+def test_a_folder_that_is_open_to_others_is_closed(tmp_path):
+    tmp_path.chmod(0o755)
+    address.prepare(str(tmp_path))
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o700
+
+
 def test_a_folder_of_somebody_else_is_refused(tmp_path):
     """Below /tmp anybody can make the folder first, and would then own the hub's socket."""
     foreign = tmp_path / "foreign"

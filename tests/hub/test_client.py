@@ -1,6 +1,7 @@
 """The command line's connection, against a hub that is made up here."""
 
 import json
+import select
 import socket
 import threading
 from contextlib import contextmanager
@@ -26,6 +27,9 @@ def hub(place, *exchanges, welcome=None):
             stream.write(welcome or accepted())
             stream.flush()
             for answers in exchanges:
+                if answers is None:
+                    select.select([connection], [], [])
+                    return  # with a request that nobody has read
                 heard.append(json.loads(stream.readline()))
                 for answer in answers:
                     stream.write(answer if isinstance(answer, bytes) else json.dumps(answer).encode() + b"\n")
@@ -74,7 +78,7 @@ def test_an_error_of_a_newer_hub_still_has_its_sentence(place):
             connection.call("start_task", {})
 
 
-@pytest.mark.parametrize("words", [[], [b'{"id": 1, "resu']], ids=["nothing", "half a line"])
+@pytest.mark.parametrize("words", [[], [b'{"id": 1, "resu'], None], ids=["nothing", "half a line", "unread"])
 def test_a_hub_that_ends_before_it_has_answered_is_told(place, words):
     with hub(place, words), client.connect(place.environ) as connection:
         with pytest.raises(errors.HubUnavailable, match="ended before it answered"):
@@ -95,6 +99,7 @@ def test_changes_are_watched_until_the_hub_ends(place):
     ]
     with hub(place, changes), client.connect(place.environ) as connection:
         watching = connection.watch()
+        assert select.select([connection], [], [], 10)[0] == [connection]
         assert [next(watching)["revision"], next(watching)["revision"]] == [1, 2]
         with pytest.raises(errors.HubUnavailable):
             next(watching)

@@ -57,6 +57,13 @@ def fill(send):
             return total
 
 
+def receive(connection, total):
+    got = 0
+    while got < total:
+        got += len(connection.recv(total - got))
+    return got
+
+
 def test_both_sides_are_copied_until_the_hub_closes(ends):
     os.write(ends.editor_in, b"to the hub")
     ends.hub.sendall(b"to the editor")
@@ -97,15 +104,36 @@ def test_a_hub_that_was_killed_with_unread_bytes_is_an_end(ends):
     assert ends.carry() == forward.ENDED
 
 
+def test_what_an_editor_left_behind_is_passed_on_when_the_hub_takes_it_in_time(ends):
+    ends.connection.setblocking(False)
+    total = fill(ends.connection.send)
+    os.write(ends.editor_in, b"left behind")
+    ends.shut(ends.editor_in)
+    taken = []
+    ends.at_look[5] = lambda: taken.append(receive(ends.hub, total))
+    assert ends.carry() == forward.ENDED
+    assert taken == [total]
+    assert ends.hub.recv(100) == b"left behind"
+
+
+def test_room_to_send_is_no_reason_to_receive(ends):
+    """Both directions hold something, both can go on, and the hub has said nothing."""
+    ends.connection.setblocking(False)
+    ends.front._up, ends.front._down = b"up", b"down"
+    ends.front._step(ends.connection)
+    assert ends.hub.recv(100) == b"up"
+    assert os.read(ends.editor_out, 100) == b"down"
+
+
 def test_what_is_held_for_a_slow_editor_stays_when_the_hub_hangs_up(ends):
-    """Both directions hold something at that moment; nothing may take the place of what the editor has not read yet."""
+    """Nothing may take the place of what the editor has not read yet."""
     os.set_blocking(ends.stdout, False)
     fill(lambda data: os.write(ends.stdout, data))
     ends.connection.setblocking(False)
     fill(ends.connection.send)
-    os.write(ends.editor_in, b"never taken")
-    ends.at_look[3] = ends.hub.close
-    assert ends.carry(b"held") == forward.ENDED
+    ends.front._up, ends.front._down = b"up", b"held"
+    ends.hub.close()
+    ends.front._step(ends.connection)
     assert ends.front._down == b"held"
 
 

@@ -6,6 +6,7 @@ import socket
 import stat
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -50,9 +51,13 @@ def test_bytes_pass_both_ways_unchanged_whatever_their_number(place):
     """More than all buffers on the way hold, so that each direction has to wait for the other side."""
     front, _ = place.connected()
     sent = os.urandom(3_000_000)
-    got, errors = front.communicate(sent, timeout=PATIENCE)
-    assert got == sent + b"bye\n"
-    assert (front.returncode, errors) == (0, b"")
+    writing = threading.Thread(target=front.stdin.write, args=(sent,))
+    writing.start()
+    assert front.stdout.read(len(sent)) == sent
+    writing.join()
+    front.stdin.close()
+    assert front.stdout.read() == b"bye\n"
+    assert (front.wait(timeout=PATIENCE), front.stderr.read()) == (0, b"")
 
 
 def test_what_was_asked_before_there_was_a_hub_is_answered(place):
@@ -289,17 +294,6 @@ def test_a_second_hub_leaves_the_place_to_the_first(place):
     _, hub = place.connected()
     second = subprocess.run(ECHO_HUB, env=place.environ, capture_output=True, check=False, timeout=PATIENCE)
     assert (second.returncode, second.stderr.decode()) == (0, f"a hub runs already, process {hub}\n")
-
-
-def test_a_hub_waits_for_one_that_is_ending(place):
-    """One that ends has no socket any more, but still its lock."""
-    assert place.lock.acquire()
-    next_one = subprocess.Popen(ECHO_HUB, env=place.environ, stderr=subprocess.PIPE)
-    place.lock.release()
-    _, hub = place.connected()
-    assert hub == next_one.pid
-    assert run.stop(place.environ)
-    next_one.communicate(timeout=PATIENCE)
 
 
 LISTENER = """

@@ -2,6 +2,7 @@ import os
 import subprocess
 import sys
 
+from offload.hub import run
 from offload.hub.lock import Lock, hub_lock, start_lock
 
 HOLD = "import sys; from offload.hub.lock import Lock; assert Lock(sys.argv[1]).acquire(); print('held', flush=True); input()"
@@ -61,6 +62,39 @@ def test_a_child_does_not_keep_it(tmp_path):
         lock.release()
         assert not lock.is_held()
         child.stdin.close()
+
+
+class Waiting(Lock):
+    """Takes the lock as a new hub does; before its third try the old one has ended."""
+
+    def __init__(self, path, other):
+        super().__init__(path)
+        self.other = other
+        self.tries = 0
+
+    def acquire(self):
+        self.tries += 1
+        if self.tries == 3:
+            self.other.release()
+        return super().acquire()
+
+
+def test_a_new_hub_waits_for_one_that_is_ending(tmp_path):
+    """One that ends has no socket any more, but still its lock."""
+    old = hub_lock(str(tmp_path))
+    assert old.acquire()
+    new = Waiting(old.path, old)
+    assert run._take(new, str(tmp_path / "hub.sock"))
+    assert new.tries == 3
+    new.release()
+
+
+def test_a_new_hub_does_not_wait_for_one_that_listens(tmp_path):
+    old = hub_lock(str(tmp_path))
+    assert old.acquire()
+    (tmp_path / "hub.sock").touch()
+    assert not run._take(hub_lock(str(tmp_path)), str(tmp_path / "hub.sock"))
+    old.release()
 
 
 def test_being_the_hub_and_starting_one_are_two_locks(tmp_path):

@@ -15,7 +15,7 @@ import pytest
 from offload.hub import reach
 from offload.hub.greeting import LIMIT, greeting, welcome
 from offload.hub.hello import accepted
-from offload.hub.server import CHECK_S, Limits, Server
+from offload.hub.server import ACCEPT_AGAIN_S, CHECK_S, Limits, Server
 from offload.hub.services import Services
 from tests.fakes.clock import ManualClock
 
@@ -259,7 +259,23 @@ async def test_a_hub_without_free_file_descriptors_serves_again_when_it_has_some
                     await asyncio.sleep(0)
             finally:
                 resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+            hub.clock.advance(ACCEPT_AGAIN_S)
             waiting.sendall(greeting("lsp", {}))
             waiting.settimeout(10)
             assert await asyncio.to_thread(waiting.recv, 1000) == accepted()
     assert caplog.messages.count("cannot accept") == 1
+
+
+async def test_a_hub_without_free_file_descriptors_can_be_stopped(hub, caplog):
+    async with hub.running():
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        with socket.socket(socket.AF_UNIX) as waiting:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (waiting.fileno() + 1, hard))
+            try:
+                waiting.connect(hub.path)
+                while "cannot accept" not in caplog.messages:
+                    await asyncio.sleep(0)
+                hub.server.stop("now")
+                await hub.task
+            finally:
+                resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

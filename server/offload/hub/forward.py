@@ -20,7 +20,7 @@ from offload.hub import reach
 
 ENDED, UNREAD, NO_HUB, INTERRUPTED = 0, 1, 69, 130
 
-GRACE_S = 1.0  # for the hub's last words after the end of the input
+GRACE_S = 1.2  # for the hub's last words after the end of the input
 PARENT_CHECK_S = 1.0
 CHUNK = 65536
 
@@ -116,7 +116,8 @@ class Front:
                 self._leave_soon()
             else:
                 self._read_input()
-        if connection.fileno() in events:
+        # Room to send is no reason to receive, and what we hold is written before more is taken.
+        if not self._down and events.get(connection.fileno(), 0) & ~select.POLLOUT:
             self._receive(connection)
         self._send(connection)
 
@@ -167,8 +168,6 @@ class Front:
         self._down = self._down[written:]
 
     def _receive(self, connection: socket.socket) -> None:
-        if self._down:
-            return  # a hang-up that came with room to send: what we hold is written first
         try:
             self._down = connection.recv(CHUNK)
         except ConnectionResetError:

@@ -83,40 +83,37 @@ class Server:
         """Listen, and return when the hub has ended: no socket, no connection. `ending` is called when the end begins."""
         listening = self._bind()
         async with asyncio.TaskGroup() as group:
-            loop = asyncio.get_running_loop()
-
-            def listen() -> None:
-                if not self._stop.is_set():
-                    loop.add_reader(listening, accept)
-
-            def accept() -> None:
-                try:
-                    connection, _ = listening.accept()
-                except OSError as error:
-                    # No file descriptor is left: who waits stays in the queue until some are free again.
-                    logger.warning("cannot accept", extra={"reason": str(error)})
-                    loop.remove_reader(listening)
-                    loop.call_later(ACCEPT_AGAIN_S, listen)
-                    return
-                task = group.create_task(self._connection(connection))
-                self._fronts[task] = None
-                task.add_done_callback(self._gone)
-
-            listen()
+            accepting = group.create_task(self._accept(listening, group))
+            watching = group.create_task(self._watch())
             os.rename(self._temporary, self._path)
             logger.info("listening", extra={"socket": self._path, "version": __version__})
             group.create_task(self._warm())
-            watching = group.create_task(self._watch())
             await self._stop.wait()
             ending()
+            # A front is counted from here on, or it waits in the queue of a listener that goes away. Then it learns of the
+            # end before it has sent more than its hello, and connects again.
             watching.cancel()
-            # Nothing else runs between these three: a front is counted already, or it waits in the queue of a listener that
-            # goes away. Either way it learns of the end before it has sent more than its hello, and connects again.
-            loop.remove_reader(listening)
+            accepting.cancel()
+            await asyncio.wait([accepting])
             self._remove_socket()
             listening.close()
             await self._end_connections()
         logger.info("stopped")
+
+    async def _accept(self, listening: socket.socket, group: asyncio.TaskGroup) -> None:
+        while True:
+            try:
+                connection, _ = listening.accept()
+            except BlockingIOError:
+                await _readable(listening)
+            except OSError as error:
+                # No file descriptor is left: who waits stays in the queue until some are free again.
+                logger.warning("cannot accept", extra={"reason": str(error)})
+                await self._clock.sleep(ACCEPT_AGAIN_S)
+            else:
+                task = group.create_task(self._connection(connection))
+                self._fronts[task] = None
+                task.add_done_callback(self._gone)
 
     def _bind(self) -> socket.socket:
         """The listening socket, still at a name that no front looks for."""
@@ -222,6 +219,16 @@ def _is_lost(error: BaseException) -> bool:
     if isinstance(error, BaseExceptionGroup):
         return error.split(ConnectionError)[1] is None
     return isinstance(error, ConnectionError)
+
+
+async def _readable(listening: socket.socket) -> None:
+    ready = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    loop.add_reader(listening, ready.set)
+    try:
+        await ready.wait()
+    finally:
+        loop.remove_reader(listening)
 
 
 async def _streams(connection: socket.socket) -> tuple[StreamReader, StreamWriter]:
