@@ -24,7 +24,8 @@ MODEL = {"id": "worker", "name": "Worker", "variants": {"high": {}}, "cost": {"i
 class FakeOpenCode:
     """`calls` are "METHOD /path" in order; `bodies` the last body per call; `directories` what the calls were scoped to.
 
-    `refusals` maps a call (a regular expression) to a status, or to None for a connection that is cut instead of an answer.
+    `refusals` maps a call (a regular expression) to a status, to None for a connection that is cut instead of an answer, or to
+    "silence" for none at all.
     """
 
     def __init__(self):
@@ -137,7 +138,9 @@ class FakeOpenCode:
         if body:
             self.bodies[call] = body
         refusal = next((status for pattern, status in self.refusals.items() if re.fullmatch(pattern, call)), 0)
-        if call == "GET /event" and not refusal and refusal is not None:
+        if refusal == "silence":
+            pass
+        elif call == "GET /event" and not refusal and refusal is not None:
             writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n")
             self.streams.append(writer)
             self.opened_streams += 1

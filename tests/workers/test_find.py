@@ -94,6 +94,13 @@ async def test_a_version_that_offload_does_not_know_is_refused_with_what_to_do(t
         await finder(tmp_path, str(path)).find({})
 
 
+async def test_a_program_that_does_not_fit_is_passed_over_for_one_that_does(tmp_path):
+    """So that `offload install opencode` helps beside an OpenCode of another version on PATH."""
+    program(tmp_path / "bin" / "opencode", "echo 2.0.1")
+    wanted = program(next(platform_programs(tmp_path / "own")))
+    assert (await finder(tmp_path).find({"PATH": f"{tmp_path}/bin"})).path == wanted
+
+
 async def test_a_version_is_asked_for_once_and_again_when_the_program_was_replaced(tmp_path):
     path = program(tmp_path / "opencode", f"echo x >> {tmp_path}/asked; echo 1.18.1")
     one = finder(tmp_path, str(path))
@@ -119,8 +126,12 @@ async def test_npm_that_fails_or_is_missing_is_told(tmp_path):
     with pytest.raises(WorkerMissing, match="npm was not found"):
         await install(AGENT, tmp_path, {"PATH": str(tmp_path)}, Processes())
     program(tmp_path / "npm", "echo no room >&2; exit 1")
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
     with pytest.raises(WorkerBroken, match="no room"):
-        await install(AGENT, tmp_path, {"PATH": f"{tmp_path}:/usr/bin:/bin"}, Processes())
+        await install(AGENT, tmp_path, environment, Processes())
+    program(tmp_path / "npm", "exec sleep 600")
+    with pytest.raises(WorkerBroken, match=r"within 0\.2 seconds"):
+        await install(AGENT, tmp_path, environment, Processes(), limit_s=0.2)
 
 
 async def test_only_known_agents_can_be_installed(tmp_path):

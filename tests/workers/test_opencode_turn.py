@@ -4,6 +4,7 @@ import asyncio
 import json
 from contextlib import asynccontextmanager
 
+import httpx
 import pytest
 
 from offload.core.ports import AskOpened, AskOver, Doing, Failed, Finished, Halted, Opened, Said, Seen, TurnOrder, Used
@@ -12,6 +13,7 @@ from offload.domain.errors import UnknownAgent, UnknownAsk, UnknownModel, Worker
 from offload.domain.route import Route
 from offload.domain.turn import ActivityKind
 from offload.processes import Processes
+from offload.workers.opencode.client import call
 from offload.workers.opencode.find import Finder
 from offload.workers.opencode.servers import Attach, Launch
 from offload.workers.opencode.worker import OpenCodeWorker
@@ -262,12 +264,21 @@ async def test_a_refused_password_is_told_at_the_start(rig):
     assert "password" in (await rig.worker.describe({})).problem
 
 
+async def test_a_server_that_does_not_answer_is_told():
+    async with FakeOpenCode() as server, httpx.AsyncClient(base_url=server.url, timeout=0.2) as http:
+        server.refusals[STATUS] = "silence"
+        with pytest.raises(WorkerBroken, match="did not answer GET /session/status in time"):
+            await call(http, "GET", "/session/status", {})
+
+
 async def test_something_else_at_the_url_is_told(rig):
     rig.server.health = b"<html>"
     assert "version 1" in (await rig.worker.describe({})).problem
     rig.server.refusals["GET /global/health"] = 404
     assert "not an OpenCode server" in (await rig.worker.describe({})).problem
     rig.server.refusals.clear()
+    rig.server.health = {"healthy": True, "version": "2.0.1"}
+    assert "not of a version that offload knows" in (await rig.worker.describe({})).problem
     rig.server.health = {"healthy": False}
     assert "not an OpenCode server" in (await rig.worker.describe({})).problem
 
@@ -489,6 +500,25 @@ async def test_a_stop_refuses_asks_aborts_sub_agents_first_and_ends_when_all_are
     aborts = [call for call in rig.server.calls if call.endswith("/abort")]
     assert aborts == ["POST /session/ses_child/abort", f"POST /session/{rig.session}/abort"]
     assert rig.server.permissions == rig.server.questions == []
+
+
+async def test_an_ask_that_is_gone_by_the_time_of_a_stop_does_not_keep_it(rig):
+    async with rig.turn() as turn:
+        await rig.sent()
+        rig.server.permissions += [request("per_1", rig.session), request("per_2", "ses_of_another_turn")]
+        await rig.pass_time(2)
+        assert [event.ask.id for event in turn.of(AskOpened)] == ["per_1"]
+        rig.server.refusals["POST /permission/per_1/reply"] = 404
+        await turn.turn.stop()
+        await turn.event(Halted)
+
+
+async def test_what_makes_no_sense_fails_this_turn_as_a_defect_and_no_other(rig):
+    async with rig.turn() as turn:
+        await rig.sent()
+        rig.server.status[rig.session] = {"nothing": "fits"}
+        await rig.pass_time(2)
+        assert (await turn.event(Failed)).failure.code == "defect"
 
 
 async def test_a_stop_is_tried_twice_and_its_failure_is_told(rig):

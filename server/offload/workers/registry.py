@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from offload.core.ports import Clock, Worker
-from offload.domain.errors import UnknownWorker, WorkerBroken
+from offload.domain.errors import UnknownWorker
 from offload.processes import Processes
 from offload.settings import OpenCodeSettings, Settings
 from offload.workers.agent import Agent
@@ -25,10 +25,9 @@ def agents() -> Mapping[str, Agent]:
 
 def _read() -> Iterator[Agent]:
     for file in sorted(files("offload.workers").joinpath("agents").iterdir(), key=lambda entry: entry.name):
-        if file.name.endswith(".toml"):
-            data: dict[str, Any] = tomllib.loads(file.read_text(encoding="utf-8"))
-            lists = {key: tuple(value) for key, value in data.items() if isinstance(value, list)}
-            yield Agent(**{**data, **lists})
+        data: dict[str, Any] = tomllib.loads(file.read_text(encoding="utf-8"))
+        lists = {key: tuple(value) for key, value in data.items() if isinstance(value, list)}
+        yield Agent(**{**data, **lists})
 
 
 def open_workers(settings: Settings, folder: Path, clock: Clock) -> dict[str, Worker]:
@@ -52,12 +51,9 @@ KINDS: Mapping[str, Callable[[Agent, Settings, Path, Clock], Worker]] = {"openco
 
 async def install_agent(name: str, folder: Path, environment: Mapping[str, str]) -> str:
     """Install an agent into offload's own folder, where it is looked for; returns the version. `folder` is the one that
-    `open_workers` is given. Raises `UnknownWorker`, `WorkerBroken`."""
+    `open_workers` is given. Raises `UnknownWorker`, `WorkerMissing`, `WorkerBroken`."""
     known = agents()
     if name not in known:
         raise UnknownWorker(f"No agent is called {name!r}; there is {', '.join(known)}.")
     await install(known[name], folder / name, environment, Processes())
-    found = await Finder(known[name], folder / name, "", Processes(), only_own=True).find(environment)
-    if not found.version:
-        raise WorkerBroken(f"{known[name].title} was installed, but does not say its version.")
-    return found.version
+    return (await Finder(known[name], folder / name, "", Processes(), only_own=True).find(environment)).version

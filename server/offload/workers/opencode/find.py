@@ -41,22 +41,35 @@ class Finder:
     async def find(self, environment: Mapping[str, str]) -> Found:
         """Raises `WorkerMissing` naming every place, `WorkerBroken` for a program that does not run or is of another line."""
         searched: list[str] = []
-        silent: list[Path] = []
+        unfit: list[WorkerBroken] = []
         for place in self._places(environment):
             searched.append(str(place))
             for program in _programs(place, self.agent):
                 version = await self._version(program)
-                if version:
-                    return self._tested(Found(program, version))
-                silent.append(program)
-        if silent:
-            raise WorkerBroken(
-                f"{self.agent.title} at {silent[0]} does not run: `--version` gave no version; "
-                f"run `{self.agent.install}` to get one that does."
-            )
+                try:
+                    self.check(version, str(program))
+                except WorkerBroken as error:
+                    unfit.append(error)
+                else:
+                    return Found(program, version)
+        if unfit:
+            raise unfit[0]
         raise WorkerMissing(
             f"{self.agent.title} was not found; looked in {', '.join(searched)}; run `{self.agent.install}`."
         )
+
+    def check(self, version: str, where: str) -> None:
+        """Raises `WorkerBroken` for a version whose interface may be another one, and for none at all."""
+        if not version:
+            raise WorkerBroken(
+                f"{self.agent.title} at {where} does not run: `--version` gave no version; run `{self.agent.install}`."
+            )
+        if not any(version.startswith(f"{line}.") for line in self.agent.lines):
+            known = ", ".join(f"{line}.x" for line in self.agent.lines)
+            raise WorkerBroken(
+                f"{self.agent.title} {version} at {where} is not of a version that offload knows ({known}); "
+                f"run `{self.agent.install}`."
+            )
 
     def _places(self, environment: Mapping[str, str]) -> Iterator[Path]:
         """Files, or folders that may hold the program."""
@@ -72,15 +85,6 @@ class Finder:
                 if home or not place.startswith("~"):
                     yield Path(place.replace("~", home, 1))
         yield from platform_programs(self._folder)
-
-    def _tested(self, found: Found) -> Found:
-        if not any(found.version.startswith(f"{line}.") for line in self.agent.lines):
-            raise WorkerBroken(
-                f"{self.agent.title} {found.version} at {found.path} is not of a version that offload knows "
-                f"({', '.join(f'{line}.x' for line in self.agent.lines)}); run `{self.agent.install}`, then set "
-                "OFFLOAD_OPENCODE to the program that it names."
-            )
-        return found
 
     async def _version(self, program: Path) -> str:
         """Empty for a program that does not say one."""
@@ -124,7 +128,14 @@ def platform_programs(folder: Path) -> Iterator[Path]:
         yield folder / "node_modules" / f"{name}{variant}" / "bin" / "opencode"
 
 
-async def install(agent: Agent, folder: Path, environment: Mapping[str, str], processes: Processes) -> None:
+async def install(
+    agent: Agent,
+    folder: Path,
+    environment: Mapping[str, str],
+    processes: Processes,
+    *,
+    limit_s: float = INSTALL_LIMIT_S,
+) -> None:
     """Let npm install the pinned version below `folder`. Raises `WorkerMissing` without npm, `WorkerBroken` when it fails."""
     npm = shutil.which("npm", path=environment.get("PATH", ""))
     if npm is None:
@@ -134,9 +145,9 @@ async def install(agent: Agent, folder: Path, environment: Mapping[str, str], pr
     flags = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
     command = [npm, "install", "--prefix", str(folder), *flags, f"{agent.package}@{agent.pinned}"]
     try:
-        done = await processes.run(command, cwd=folder, environment=environment, time_limit_s=INSTALL_LIMIT_S)
+        done = await processes.run(command, cwd=folder, environment=environment, time_limit_s=limit_s)
     except TookTooLong:
-        raise WorkerBroken(f"npm did not finish within {INSTALL_LIMIT_S:g} seconds; try again.") from None
+        raise WorkerBroken(f"npm did not finish within {limit_s:g} seconds; try again.") from None
     if done.returncode != 0:
         said = done.stderr.decode(errors="replace").strip()[-2000:]
         raise WorkerBroken(f"npm could not install {agent.package} {agent.pinned}: {said}")

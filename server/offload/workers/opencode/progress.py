@@ -39,7 +39,6 @@ class Progress:
         self._answered: set[AskId] = set()
         self._calls: dict[str, str] = {}
         self._texts: dict[str, int] = {}
-        self._thoughts: set[str] = set()
         self._said: list[str] = []
         self._speaker = ""
         self._activity: Activity | None = None
@@ -123,7 +122,6 @@ class Progress:
             elif state["status"] != "pending":
                 self.running.discard(part["id"])
         elif part["type"] == "reasoning":
-            self._thoughts.add(part["id"])
             self.do(Activity(ActivityKind.THINKING))
         elif part["type"] == "text" and part["messageID"] in self.rounds.infos and part["sessionID"] == self._session:
             # The rest of what deltas told; all of it, when they were missed.

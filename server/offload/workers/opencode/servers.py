@@ -138,7 +138,13 @@ class Servers:
     async def _open(self, key: str, environment: Mapping[str, str]) -> Server:
         if self._attach is not None:
             connection = Connection(self._attach.url, self._attach.password())
-            return Server(connection, await _healthy(connection), self.launch.folder)
+            try:
+                version = await connection.health()
+                self._finder.check(version, self._attach.url)
+            except OffloadError:
+                await connection.close()
+                raise
+            return Server(connection, version, self.launch.folder)
         found = await self._finder.find(environment)
         folder = self.launch.folder / "servers" / key
         server = await self._find_again(folder, found.version)
@@ -282,15 +288,6 @@ async def _let_go(server: Server) -> None:
     """Close the connection to a server that is gone, once nobody uses it."""
     if server.gone.is_set() and not server.users:
         await server.connection.close()
-
-
-async def _healthy(connection: Connection) -> str:
-    """Its version; a connection that does not work is closed."""
-    try:
-        return await connection.health()
-    except BaseException:
-        await connection.close()
-        raise
 
 
 async def _url(output: asyncio.StreamReader, said: bytearray) -> str:
