@@ -110,7 +110,7 @@ def test_what_an_editor_left_behind_is_passed_on_when_the_hub_takes_it_in_time(e
     os.write(ends.editor_in, b"left behind")
     ends.shut(ends.editor_in)
     taken = []
-    ends.at_look[5] = lambda: taken.append(receive(ends.hub, total))
+    ends.at_look[4] = lambda: taken.append(receive(ends.hub, total))
     assert ends.carry() == forward.ENDED
     assert taken == [total]
     assert ends.hub.recv(100) == b"left behind"
@@ -202,3 +202,16 @@ def test_a_front_that_ends_while_it_waits_gives_its_status(ends, place):
         stdout=ends.stdout,
     )
     assert status == forward.ENDED
+
+
+def test_a_closed_standard_stream_is_opened_on_nothing():
+    """Else the next file that is opened, the hub's socket, would be taken for it."""
+    before = os.dup(0)
+    try:
+        os.close(0)
+        forward._keep_standard_streams()
+        assert os.read(0, 1) == b""
+        assert os.get_inheritable(0)
+    finally:
+        os.dup2(before, 0)
+        os.close(before)

@@ -1,6 +1,7 @@
 """The command itself, for what it does before it knows the rest of offload."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,8 @@ import pytest
 
 import offload
 from offload.__main__ import main
+from offload.hub import run
+from offload.hub.client import connect
 from tests.support import counted
 
 MAIN = Path(offload.__file__).with_name("__main__.py")
@@ -16,7 +19,7 @@ FRONT_MEMORY_KB = 14 * 1024
 
 # Runs the command in this process with an input that ends at once, then says what was imported and what was needed.
 REPORT = """
-import json, resource, sys
+import json, sys
 sys.path.insert(0, sys.argv.pop(1))
 before = set(sys.modules)
 from offload.__main__ import main
@@ -94,3 +97,16 @@ def test_a_front_imports_little_and_stays_small(tmp_path):
     slow = {"asyncio", "argparse", "dataclasses", "logging", "pathlib", "subprocess", "threading", "typing", "hashlib"}
     assert slow & set(report["modules"]) == set()
     assert report["kb"] < FRONT_MEMORY_KB
+
+
+def test_who_needs_a_hub_starts_the_real_one(tmp_path):
+    """`offload hub run` as fronts start it: the interpreter finds the package by itself, from any folder."""
+    environ = {**os.environ, "OFFLOAD_STATE_DIR": str(tmp_path), "OFFLOAD_CONFIG_DIR": str(tmp_path / "config")}
+    try:
+        with connect(environ) as hub:
+            assert hub.call("list_tasks", {}) == {"tasks": [], "left_out": 0}
+        found = run.status(environ)
+        assert found["version"] == offload.__version__
+        assert found["tasks"] == 0
+    finally:
+        assert run.stop(environ)

@@ -13,7 +13,7 @@ import os
 import secrets
 import socket
 import time
-from asyncio import StreamReader, StreamWriter
+from asyncio import StreamReader
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -94,7 +94,7 @@ class Server:
             # end before it has sent more than its hello, and connects again.
             watching.cancel()
             accepting.cancel()
-            await asyncio.wait([accepting])
+            await asyncio.wait([accepting])  # and with it for the first step of every task that it has begun
             self._remove_socket()
             listening.close()
             await self._end_connections()
@@ -161,7 +161,6 @@ class Server:
         self._last_used = self._clock.now()
 
     async def _end_connections(self) -> None:
-        await asyncio.sleep(0)  # a task that is cancelled before its first step would leave its socket open
         connections = set(self._fronts)
         for task in connections:
             task.cancel()
@@ -174,7 +173,7 @@ class Server:
         """One front. Nothing that goes wrong here may reach the others."""
         task = cast("asyncio.Task[None]", asyncio.current_task())
         try:
-            reader, writer = await _streams(connection)
+            reader, writer = await asyncio.open_unix_connection(sock=connection, limit=STREAM_LIMIT)
             try:
                 self._fronts[task] = hello = await self._hello(reader)
                 writer.write(accepted())
@@ -229,11 +228,3 @@ async def _readable(listening: socket.socket) -> None:
         await ready.wait()
     finally:
         loop.remove_reader(listening)
-
-
-async def _streams(connection: socket.socket) -> tuple[StreamReader, StreamWriter]:
-    try:
-        return await asyncio.open_unix_connection(sock=connection, limit=STREAM_LIMIT)
-    except BaseException:  # cancelled, above all: nobody else would close it
-        connection.close()
-        raise
