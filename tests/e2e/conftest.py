@@ -1,0 +1,29 @@
+"""One hub and one OpenCode server for the whole folder; what a test must kill or set gets a stage of its own."""
+
+import pytest
+
+from tests.e2e.stage import Stage
+from tests.fakes import model as fake_model
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        item.add_marker(pytest.mark.opencode)
+
+
+@pytest.fixture(scope="session")
+def model():
+    with fake_model.running() as model:
+        yield model
+
+
+@pytest.fixture(scope="session")
+def stage(model):
+    stage = Stage(model)
+    yield stage
+    stage.close()
+
+
+@pytest.fixture
+def project(stage):
+    return stage.project()

@@ -1,0 +1,67 @@
+"""What becomes of tasks, fronts and workers when the hub is killed, on a stage of its own; asks are denied there after a second."""
+
+import json
+import os
+import signal
+
+import pytest
+
+from offload.processes import Identity, alive
+from tests.e2e.host import BareHost, facts, hosting, until
+from tests.e2e.stage import BOUND_S, Stage, brief, shell, write
+
+
+@pytest.fixture(scope="module")
+def stage(model):
+    stage = Stage(model, OFFLOAD_ASK_TIMEOUT_S="1")
+    yield stage
+    stage.close()
+
+
+@pytest.fixture
+def host(stage, project):
+    host = BareHost(stage, project).open()
+    yield host
+    host.process.kill()
+    host.process.communicate()
+
+
+async def test_what_nobody_answers_in_time_is_denied_in_words_and_the_turn_goes_on(stage, project):
+    async with hosting(stage, project) as client:
+        started = await facts(client, "start_task", brief=brief(shell("echo x > y.txt"), "::echo"))
+        await until(client, started["task_id"], lambda task: task["state"] == "input_required")
+        done = await until(client, started["task_id"], lambda task: task["state"] == "completed")
+        assert done.get("files_changed", 0) == 0
+        result = await facts(client, "get_task_result", task_id=started["task_id"])
+        assert "Nobody was there to allow this." in result["text"]
+
+
+async def test_after_a_killed_hub_its_tasks_are_there_with_their_changes_and_can_go_on(stage, project, model, host):
+    """The fronts of the killed hub end well and by themselves; the next front starts the next hub."""
+    gate = model.gate("restart")
+    started = host.call("start_task", brief=brief(write("a.txt", "a\n"), "::gate restart never"))["structuredContent"]
+    task_id = started["task_id"]
+    assert gate.reached.wait(BOUND_S)
+    waiting = host.start("tools/call", {"name": "wait_for_tasks", "arguments": {"task_ids": [task_id]}})
+    hub = stage.hub_pid()
+    os.kill(hub, signal.SIGKILL)
+    assert host.process.wait(BOUND_S) == 0
+    said = host.process.stdout.read()
+    assert all(json.loads(line)["jsonrpc"] == "2.0" for line in said.splitlines())
+    assert f'"id":{waiting},' not in said.decode(), "nobody answers for a hub that is gone"
+    (left,) = stage.opencode()
+    worker = Identity(left["pid"], left["started"])
+
+    async with hosting(stage, project) as client:
+        (task,) = (await facts(client, "list_tasks", workspace=str(project)))["tasks"]
+        assert (task["task_id"], task["phase"], task["state"]) == (task_id, "interrupted", "failed")
+        assert task["files_changed"] == 1
+        assert not alive(worker), "nobody works on what is told to be interrupted"
+        result = await facts(client, "get_task_result", task_id=task_id)
+        assert [file["path"] for file in result["changes"]["files"]] == ["a.txt"]
+        assert "continue_task" in task["next_step"]
+        steps = brief(write("b.txt", "b\n"), "::text Both.")
+        continued = await facts(client, "continue_task", task_id=task_id, brief=steps, wait_s=45)
+        assert (continued["phase"], continued.get("failure")) == ("ready", None)
+        assert continued["files_changed"] == 2
+    assert stage.hub_pid() not in {hub, None}
