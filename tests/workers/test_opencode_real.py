@@ -49,38 +49,38 @@ async def allow(turn, event):
 DECLARED = "echo test"
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "echo tests",
-        "echo test; rm -rf x",
-        "echo test && rm x",
-        "echo test || rm x",
-        "echo test | tee x",
-        "echo test > made.txt",
-        "echo test $(rm x)",
-        "echo test `rm x`",
-        "echo test <(rm x)",
-        "echo test\nrm x",
-        "FOO=1 echo test",
-        "f() { rm x; }; echo test",
-        "eval 'rm x'",
-    ],
-)
-async def test_nothing_slips_through_beside_a_declared_command(bench, command):
+BESIDE = [
+    "echo tests",
+    "echo test; rm -rf x",
+    "echo test && rm x",
+    "echo test || rm x",
+    "echo test | tee x",
+    "echo test > made.txt",
+    "echo test $(rm x)",
+    "echo test `rm x`",
+    "echo test <(rm x)",
+    "echo test\nrm x",
+    "FOO=1 echo test",
+    "f() { rm x; }; echo test",
+    "eval 'rm x'",
+]
+
+
+async def test_nothing_slips_through_beside_a_declared_command(bench):
     """Measured: a redirection counts as part of its command, so that "CMD *" would allow writing anywhere."""
-    order = bench.order(f"{bash(command)}\n::echo", commands=(DECLARED,))
+    order = bench.order("\n".join([*map(bash, BESIDE), "::echo"]), commands=(DECLARED,))
     events = await play(bench.worker, order, deny)
-    assert [subject for subject, _ in asked(events)] == ["bash"]
+    assert asked(events) == [("bash", command) for command in BESIDE]
     assert "not now" in events[-1].text
     assert not (order.folder / "made.txt").exists()
 
 
-@pytest.mark.parametrize("command", ["echo test", "echo test one", "echo test 2>&1"])
-async def test_a_declared_command_runs_with_its_own_arguments(bench, command):
-    events = await play(bench.worker, bench.order(f"{bash(command)}\n::echo", commands=(DECLARED,)), deny)
+async def test_a_declared_command_runs_with_its_own_arguments(bench):
+    commands = ["echo test", "echo test one", "echo test 2>&1"]
+    order = bench.order("\n".join([*map(bash, commands), "::echo"]), commands=(DECLARED,))
+    events = await play(bench.worker, order, deny)
     assert asked(events) == []
-    assert "test" in events[-1].text
+    assert events[-1].text == "5 characters: test"
     assert "running the test suite" in [event.activity.label for event in events if isinstance(event, Doing)]
 
 

@@ -380,6 +380,7 @@ async def test_asks_of_sub_agents_at_any_depth_belong_to_the_turn(rig):
         rig.server.permissions.append(request("per_deep", "ses_grandchild"))
         rig.server.emit("permission.asked", **request("per_deep", "ses_grandchild"))
         rig.server.emit("permission.asked", **request("per_strange", "ses_of_another_turn"))
+        rig.server.emit("message.part.updated", part={"sessionID": "ses_of_another_turn"})
         ask = (await turn.event(AskOpened)).ask
         assert (ask.id, ask.kind, ask.subject, ask.choices) == (
             "per_deep",
@@ -657,6 +658,20 @@ async def test_what_is_done_with_a_turn_may_fail_and_is_not_wrapped(rig):
     with pytest.raises(KeyError):
         async with rig.worker.turn(rig.order()):
             raise KeyError
+
+
+async def test_a_reader_that_is_cancelled_leaves_the_turn_at_work(rig):
+    async def read():
+        async with rig.worker.turn(rig.order()) as turn:
+            async for _ in turn.events():
+                pass
+
+    reading = asyncio.create_task(read())
+    await rig.sent()
+    reading.cancel()
+    await asyncio.wait([reading])
+    assert reading.cancelled()
+    assert rig.server.count("POST /session/ses_.*/abort") == 0
 
 
 async def test_a_session_is_deleted_when_it_is_released_unless_it_is_busy(rig):

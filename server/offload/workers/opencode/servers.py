@@ -253,15 +253,18 @@ class Servers:
                 if not server.users and self._clock.now() - server.idle_since >= idle_s:
                     await _stop(server)
 
+    async def _end_watching(self) -> None:
+        if self._root is not None:
+            self._root.cancel()
+            await asyncio.wait([self._root])
+            self._root = self._group = None
+
     async def aclose(self) -> None:
         # What watches goes first: it would take the end of a server for a loss. What starts or stops one is let finish.
         async with contextlib.AsyncExitStack() as locks:
             for lock in self._locks.values():
                 await locks.enter_async_context(lock)
-            if self._root is not None:
-                self._root.cancel()
-                await asyncio.wait([self._root])
-                self._root = self._group = None
+            await self._end_watching()
         servers, self._servers = [*self._servers.values()], {}
         async with asyncio.TaskGroup() as group:
             for server in servers:

@@ -65,7 +65,8 @@ class OpenCodeWorker:
                     yield turn
                 except Exception as error:  # noqa: BLE001 - raised again below; the group would wrap it
                     failure = error
-                running.cancel()
+                finally:
+                    running.cancel()
             if failure is not None:
                 raise failure
 
