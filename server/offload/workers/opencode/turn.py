@@ -112,22 +112,27 @@ class OpenCodeTurn:
     # The turn's own task.
 
     async def run(self) -> None:
-        async with asyncio.TaskGroup() as group:
-            helpers = [group.create_task(helper()) for helper in (self._follow, self._tick, self._guard)]
-            try:
-                end: End = await self._to_the_end()
-            except OffloadError as error:
-                end = Failed(Failure(error.code, str(error)), self._progress.text)
-            except NotThere:
-                end = Failed(
-                    Failure(TurnLost.code, "OpenCode does not know the session any more."), self._progress.text
-                )
-            except Exception as error:  # the edge of the turn's task: one turn's defect must not end the others
-                logger.exception("a turn of OpenCode met a defect")
-                end = Failed(Failure(Defect.code, f"offload made a mistake: {error!r}"), self._progress.text)
-            for helper in helpers:
-                helper.cancel()
+        """Ends by itself with the turn, and never with an error: one turn's defect must not end the others."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                helpers = [group.create_task(helper()) for helper in (self._follow, self._tick, self._guard)]
+                end = await self._told_end()
+                for helper in helpers:
+                    helper.cancel()
+        except ExceptionGroup as errors:
+            logger.exception("a turn of OpenCode met a defect")
+            end = Failed(Failure(Defect.code, f"offload made a mistake: {errors.exceptions[0]!r}"), self._progress.text)
         self._put(end)
+
+    async def _told_end(self) -> End:
+        """The end, where an error that we know is one as well."""
+        try:
+            return await self._to_the_end()
+        except OffloadError as error:
+            return Failed(Failure(error.code, str(error)), self._progress.text)
+        except NotThere:
+            failure = Failure(TurnLost.code, "OpenCode does not know the session any more.")
+            return Failed(failure, self._progress.text)
 
     def _put(self, event: WorkerEvent) -> None:
         """The worker is at work when it does anything at all, so that is said first."""

@@ -58,17 +58,12 @@ class OpenCodeWorker:
             rules = session_rules(offer.rules.get(agent, ()), order.commands)
             session = order.session or await client.create(order.title, rules)
             turn = OpenCodeTurn(server, client, offer, order, session, self._clock)
-            failure: Exception | None = None
-            async with asyncio.TaskGroup() as group:
-                running = group.create_task(turn.run())
-                try:
-                    yield turn
-                except Exception as error:  # noqa: BLE001 - raised again below; the group would wrap it
-                    failure = error
-                finally:
-                    running.cancel()
-            if failure is not None:
-                raise failure
+            running = asyncio.create_task(turn.run(), name=f"opencode-{order.turn}")
+            try:
+                yield turn
+            finally:
+                running.cancel()
+                await asyncio.wait([running])
 
     async def _checked(self, server: Server, order: TurnOrder) -> Offer:
         """The offer that holds the order's route; what was unknown may have been added since the server was asked last."""
