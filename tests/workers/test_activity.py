@@ -5,7 +5,7 @@ import pytest
 from offload.domain.ask import AskKind
 from offload.workers.opencode.activity import label, permission_ask, question_ask
 
-FOLDER = Path("/work/folder")
+FOLDER = Path("/home/me/folder")
 
 
 @pytest.mark.parametrize(
@@ -17,7 +17,7 @@ FOLDER = Path("/work/folder")
         ("bash", {"command": "make"}, "running make"),
         ("bash", {"command": "cat <<END\n" + "x" * 100}, "running cat <<END " + "x" * 49 + "…"),
         ("bash", {}, "running"),
-        ("read", {"filePath": "/work/folder/src/a.py"}, "reading src/a.py"),
+        ("read", {"filePath": "/home/me/folder/src/a.py"}, "reading src/a.py"),
         ("read", {"filePath": "src/a.py"}, "reading src/a.py"),
         ("edit", {"filePath": "/elsewhere/a.py"}, "editing /elsewhere/a.py"),
         ("write", {}, "editing"),
