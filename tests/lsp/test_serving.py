@@ -95,7 +95,10 @@ async def test_a_dead_editor_is_noticed_though_its_stream_stays_open(host, proce
     assert await ended(client) is Ended.EDITOR_DIED
 
 
-@pytest.mark.parametrize("pid", [2**22 + 12345, 2**70, os.getpid(), 1, 0, -1])
+NAMES = ["unused", "too-large", "own", "init", "zero", "negative"]  # ids that are the same in every process of xdist
+
+
+@pytest.mark.parametrize("pid", [2**22 + 12345, 2**70, os.getpid(), 1, 0, -1], ids=NAMES)
 async def test_a_process_that_does_not_end_or_is_of_another_machine_ends_nothing(host, pid):
     client = await host(register)
     await client.initialize(processId=pid)
