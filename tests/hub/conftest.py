@@ -60,12 +60,15 @@ class Place:
 
     def close(self):
         for front in self._fronts:
-            front.kill()
-            front.wait()
             for stream in (front.stdin, front.stdout, front.stderr):
                 if stream:
                     with suppress(BrokenPipeError):
                         stream.close()
+            try:
+                front.wait(timeout=5)  # it ends by itself without an input, and then its lines are counted
+            except subprocess.TimeoutExpired:
+                front.kill()
+                front.wait()
         if self.lock.is_held():
             try:
                 run.stop(self.environ, wait_s=15)

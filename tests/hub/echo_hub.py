@@ -29,8 +29,8 @@ async def echo(reader, writer, hello):
         sys.exit(3)
     while data := await reader.read(65536):
         if data == b"who\n":
-            own = [name for name in os.environ if name.startswith("GIT_")]
-            told = {"pid": os.getpid(), "cwd": hello.cwd, "environment": dict(hello.environment), "own_git": own}
+            strange = [name for name in os.environ if name.startswith(("GIT_", "PYTHON"))]
+            told = {"pid": os.getpid(), "cwd": hello.cwd, "environment": dict(hello.environment), "strange": strange}
             data = json.dumps(told).encode() + b"\n"
         writer.write(data)
         await writer.drain()

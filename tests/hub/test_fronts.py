@@ -170,6 +170,7 @@ def test_a_hub_keeps_nothing_open_that_its_starter_was_given(place):
 def test_the_environment_of_a_hook_reaches_neither_hub_nor_worker(place):
     """GIT_DIR of a hook would send every git of the hub into the wrong repository; odd bytes must not stop anything."""
     odd = {
+        b"PYTHONPATH": b"/nowhere",
         b"GIT_DIR": b"/nowhere",
         b"GIT_INDEX_FILE": b"x",
         b"LC_ODD": b"\xff\xfe",
@@ -178,7 +179,7 @@ def test_the_environment_of_a_hook_reaches_neither_hub_nor_worker(place):
     }
     environ = {os.fsdecode(name): os.fsdecode(value) for name, value in odd.items()}
     told = ask(place.front(environ=environ))
-    assert told["own_git"] == []
+    assert told["strange"] == []
     assert not {"GIT_DIR", "GIT_INDEX_FILE", "UNRELATED"} & set(told["environment"])
     assert os.fsencode(told["environment"]["LC_ODD"]) == b"\xff\xfe"
     assert told["environment"]["MY_API_KEY"] == "k"
@@ -242,7 +243,8 @@ def test_a_hub_that_nobody_needs_ends_and_the_next_front_starts_another(place):
     place.wait_for_end()
     assert not (place.state / "hub.sock").exists()
     _, second = place.connected()
-    assert place.hubs() == [first, second]
+    assert first != second
+    assert {first, second} <= set(place.hubs())
 
 
 def test_a_front_that_comes_while_a_hub_ends_is_served(place):

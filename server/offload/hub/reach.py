@@ -171,7 +171,8 @@ class Starter:
         for descriptor in os.listdir("/dev/fd"):
             if int(descriptor) > 2:
                 _keep(int(descriptor))
-        environ = {name: value for name, value in self._environ.items() if not name.startswith("GIT_")}
+        # Nor does the hub take over what was meant for the git or the Python of one project.
+        environ = {name: value for name, value in self._environ.items() if not name.startswith(("GIT_", "PYTHON"))}
         environ["OFFLOAD_STATE_DIR"] = self._state
         log = os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         self._log_from = os.fstat(log).st_size
