@@ -1,5 +1,7 @@
 """One hub and one OpenCode server for the whole folder; what a test must kill or set gets a stage of its own."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.e2e.stage import Stage
@@ -8,7 +10,8 @@ from tests.fakes import model as fake_model
 
 def pytest_collection_modifyitems(items):
     for item in items:
-        item.add_marker(pytest.mark.opencode)
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.opencode)
 
 
 @pytest.fixture(scope="session")

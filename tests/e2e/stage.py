@@ -122,6 +122,12 @@ class Stage:
         found = hub.status(self.environ)
         return None if found is None else found["pid"]
 
+    def connected(self, kind):
+        """Wait until a front of that kind is served."""
+        end = time.monotonic() + BOUND_S
+        while kind not in {front["kind"] for front in hub.status(self.environ)["fronts"]}:
+            assert time.monotonic() < end, f"no front of kind {kind} came"
+
     def opencode(self):
         """What each OpenCode server of this stage left about itself: url, password, pid."""
         return [json.loads(path.read_text()) for path in self.state.glob("workers/**/server.json")]

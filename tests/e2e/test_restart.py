@@ -6,9 +6,10 @@ import signal
 
 import pytest
 
+from offload.cli.exits import Exit
 from offload.processes import Identity, alive
 from tests.e2e.host import BareHost, facts, hosting, until
-from tests.e2e.stage import BOUND_S, Stage, brief, shell, write
+from tests.e2e.stage import BOUND_S, Stage, brief, reached, shell, write
 
 
 @pytest.fixture(scope="module")
@@ -36,27 +37,33 @@ async def test_what_nobody_answers_in_time_is_denied_in_words_and_the_turn_goes_
         assert "Nobody was there to allow this." in result["text"]
 
 
-async def test_after_a_killed_hub_its_tasks_are_there_with_their_changes_and_can_go_on(stage, project, model, host):
-    """The fronts of the killed hub end well and by themselves; the next front starts the next hub."""
+async def test_after_a_crash_of_everything_the_task_is_there_with_its_changes_and_can_go_on(
+    stage, project, model, host
+):
+    """Hub and worker are killed. The fronts of that hub end by themselves; the next front starts the next hub."""
     gate = model.gate("restart")
     started = host.call("start_task", brief=brief(write("a.txt", "a\n"), "::gate restart never"))["structuredContent"]
     task_id = started["task_id"]
     assert gate.reached.wait(BOUND_S)
     waiting = host.start("tools/call", {"name": "wait_for_tasks", "arguments": {"task_ids": [task_id]}})
-    hub = stage.hub_pid()
+    terminal = BareHost(stage, project, ("wait", task_id, "--json"))
+    stage.connected("rpc")
+    hub, (worker,) = stage.hub_pid(), stage.opencode()
     os.kill(hub, signal.SIGKILL)
+    os.kill(worker["pid"], signal.SIGKILL)
+
     assert host.process.wait(BOUND_S) == 0
     said = host.process.stdout.read()
     assert all(json.loads(line)["jsonrpc"] == "2.0" for line in said.splitlines())
     assert f'"id":{waiting},' not in said.decode(), "nobody answers for a hub that is gone"
-    (left,) = stage.opencode()
-    worker = Identity(left["pid"], left["started"])
+    code, told, _ = terminal.close()
+    assert (code, json.loads(told)["error"]["code"]) == (Exit.NO_HUB, "hub_unavailable")
 
     async with hosting(stage, project) as client:
-        (task,) = (await facts(client, "list_tasks", workspace=str(project)))["tasks"]
-        assert (task["task_id"], task["phase"], task["state"]) == (task_id, "interrupted", "failed")
-        assert task["files_changed"] == 1
-        assert not alive(worker), "nobody works on what is told to be interrupted"
+        (listed,) = (await facts(client, "list_tasks", workspace=str(project)))["tasks"]
+        assert listed["task_id"] == task_id
+        (task,) = (await facts(client, "wait_for_tasks", task_ids=[task_id], timeout_s=45))["tasks"]
+        assert (task["phase"], task["state"], task["files_changed"]) == ("interrupted", "failed", 1)
         result = await facts(client, "get_task_result", task_id=task_id)
         assert [file["path"] for file in result["changes"]["files"]] == ["a.txt"]
         assert "continue_task" in task["next_step"]
@@ -65,3 +72,19 @@ async def test_after_a_killed_hub_its_tasks_are_there_with_their_changes_and_can
         assert (continued["phase"], continued.get("failure")) == ("ready", None)
         assert continued["files_changed"] == 2
     assert stage.hub_pid() not in {hub, None}
+
+
+async def test_nobody_works_on_a_task_that_is_told_to_be_interrupted(stage, project, model):
+    """Only the hub is killed: what it left at work is ended before the task is told to rest."""
+    gate = model.gate("left-over")
+    async with hosting(stage, project) as client:
+        started = await facts(client, "start_task", brief=brief(write("a.txt", "a\n"), "::gate left-over never"))
+        assert await reached(gate)
+        (left,) = stage.opencode()
+        os.kill(stage.hub_pid(), signal.SIGKILL)
+    async with hosting(stage, project, "legacy") as client:
+        (task,) = (await facts(client, "wait_for_tasks", task_ids=[started["task_id"]], timeout_s=45))["tasks"]
+        assert (task["phase"], task["files_changed"]) == ("interrupted", 1)
+        assert not alive(Identity(left["pid"], left["started"]))
+        again = await facts(client, "continue_task", task_id=task["task_id"], brief=brief("::text Again."), wait_s=45)
+        assert again["phase"] == "ready"
