@@ -64,6 +64,14 @@ class JournalContract:
         await journal.append(ONE, [admitted()], expect=1)
         assert len(before[ONE]) == 1
 
+    async def test_a_forgotten_task_is_gone_and_leaves_the_others(self, journal):
+        await journal.append(ONE, [created(), admitted()], expect=0)
+        await journal.append(TWO, [created()], expect=0)
+        await journal.forget(ONE)
+        await journal.forget(ONE)
+        assert list(await journal.read()) == [TWO]
+        assert await journal.append(ONE, [created()], expect=0) == 1
+
     async def test_many_tasks_can_write_at_once(self, journal):
         async def live(number):
             task = TaskId(f"task_{number}")

@@ -15,7 +15,8 @@ import pytest
 from offload.domain.errors import Defect, StorageFailed
 from offload.domain.lifecycle import Event
 from offload.domain.task import TaskId
-from offload.storage.journal import SCHEMA_VERSION, SqliteJournal
+from offload.storage.journal import SqliteJournal
+from offload.storage.salvage import SCHEMA_VERSION
 from tests.fakes.journal import MemoryJournal
 from tests.storage.contract import ONE, TWO, JournalContract, admitted, created
 
@@ -186,29 +187,6 @@ async def test_a_closed_journal_says_so_and_can_be_closed_again(journal, path):
         await journal.append(TWO, [created()], expect=0)
     await journal.aclose()
     assert not path.with_name(f"{path.name}-wal").exists()
-
-
-@pytest.mark.parametrize(
-    "content", [b"not a database, but long enough to be looked at" * 100, b"SQLite format 3\0" * 300]
-)
-def test_a_damaged_journal_is_refused_with_what_to_do(tmp_path, content):
-    path = tmp_path / "journal.sqlite3"
-    path.write_bytes(content)
-    with pytest.raises(StorageFailed, match=r"is damaged .*: move it away"):
-        SqliteJournal(path)
-    assert path.read_bytes() == content
-
-
-async def test_damage_inside_is_found_when_it_is_read(journal, path):
-    await journal.append(ONE, [created(brief="x" * 100_000)], expect=0)
-    await journal.aclose()
-    content = bytearray(path.read_bytes())
-    content[4096:] = b"\xff" * (len(content) - 4096)
-    path.write_bytes(content)
-    again = SqliteJournal(path)
-    with pytest.raises(StorageFailed, match=r"is damaged .*: move it away"):
-        await again.read()
-    await again.aclose()
 
 
 async def test_a_record_of_a_newer_version_names_the_journal_and_what_to_do(journal, path):

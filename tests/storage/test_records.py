@@ -63,7 +63,7 @@ def test_an_event_of_a_newer_version_is_refused_by_name():
 
 @pytest.mark.parametrize("body", ["", "{", "[]", '{"at": 1}', '{"at": "soon", "turn": "t"}'])
 def test_a_damaged_record_is_refused_with_the_reason(body):
-    with pytest.raises(StorageFailed, match=r"'Stopped' is damaged: ."):
+    with pytest.raises(records.Unreadable, match=r"'Stopped' is damaged: ."):
         records.decode("Stopped", body)
 
 

@@ -39,6 +39,10 @@ class Journal(Protocol):
         ...
 
     async def read(self) -> Mapping[TaskId, Sequence[Event]]:
+    async def forget(self, task: TaskId) -> None:
+        """Remove all events of a task for good; one that has none is no error."""
+        ...
+
         """Every task's events in order, tasks in the order of their creation."""
         ...
 

@@ -1,73 +1,83 @@
-"""The journal on SQLite: an append-only table, one writer thread, every commit synced.
+"""The journal on SQLite: a table of events, one writer thread, every commit synced.
 
-Appends that arrive while a commit runs share the next one, so that many tasks cost few syncs. It knows nothing of the
-lifecycle: it counts events and keeps their order.
+Writes that arrive while a commit runs share the next one, so that many tasks cost few syncs. A journal that is found damaged
+is set aside, and what can be read of it is recovered (see `salvage`). It knows nothing of the lifecycle: it counts events and
+keeps their order.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import queue
 import sqlite3
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from offload.domain.errors import Defect, OffloadError, StorageFailed
 from offload.domain.lifecycle import Event
 from offload.domain.task import TaskId
-from offload.storage import records
+from offload.storage import records, salvage
 
-SCHEMA_VERSION = 1
-_SCHEMA = """
-CREATE TABLE events (
-    seq INTEGER PRIMARY KEY,
-    task TEXT NOT NULL,
-    revision INTEGER NOT NULL,
-    kind TEXT NOT NULL,
-    body TEXT NOT NULL,
-    UNIQUE (task, revision)
-);
-"""
+logger = logging.getLogger(__name__)
+
+DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+_LOWER_BITS = 0xFF  # of an extended error code: the plain one
+
+Write = Callable[[sqlite3.Connection], int]
 
 
 @dataclass(frozen=True, slots=True)
-class _Append:
-    """One call of `append`, on its way to the writer thread."""
+class _Request:
+    """One call on its way to the writer thread; `write` gives the task's new count."""
 
-    task: TaskId
-    events: tuple[Event, ...]
-    expect: int
+    write: Write
     done: Future[int] = field(default_factory=Future)
 
 
 class SqliteJournal:
     """Fits `core.ports.Journal`. Made once per hub, which holds the state folder's lock; `aclose` ends it.
 
-    An append that is cancelled before the writer has taken it is not written; later it is, and only the answer is lost.
+    A write that is cancelled before the writer has taken it is not written; later it is, and only the answer is lost.
     """
 
     def __init__(self, path: Path) -> None:
         """Open the journal at `path`, or make it. Raises `StorageFailed` when that cannot be done."""
         self._path = path
         self._closed = False
-        self._queue: queue.SimpleQueue[_Append | None] = queue.SimpleQueue()
-        self._connection = _open(path)
-        self._writer = threading.Thread(target=self._write, name="journal", daemon=True)
-        self._writer.start()
+        self._queue: queue.SimpleQueue[_Request | None] = queue.SimpleQueue()
+        self._connection = _open_or_recover(path)
+        self._writer = self._start_writer()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What people must be told: damaged journals that were set aside, and what was recovered of them."""
+        return tuple(salvage.notes(self._path))
 
     async def append(self, task: TaskId, events: Sequence[Event], *, expect: int) -> int:
-        if self._closed:
-            raise StorageFailed(f"The journal {self._path} is closed: the hub is ending.")
-        request = _Append(task, tuple(events), expect)
-        self._queue.put(request)
-        return await asyncio.wrap_future(request.done)
+        return await self._ask(partial(_insert, task, tuple(events), expect))
+
+    async def forget(self, task: TaskId) -> None:
+        await self._ask(partial(_delete, task))
 
     async def read(self) -> Mapping[TaskId, Sequence[Event]]:
-        return await asyncio.to_thread(self._read)
+        try:
+            return await asyncio.to_thread(self._read)
+        except _Damaged as damage:
+            await asyncio.to_thread(self._recover, damage)
+            return await asyncio.to_thread(self._read)
+
+    async def _ask(self, write: Write) -> int:
+        if self._closed:
+            raise StorageFailed(f"The journal {self._path} is closed: the hub is ending.")
+        request = _Request(write)
+        self._queue.put(request)
+        return await asyncio.wrap_future(request.done)
 
     async def aclose(self) -> None:
         """Write what was handed in, then let go of the file."""
@@ -76,17 +86,32 @@ class SqliteJournal:
             self._queue.put(None)
         await asyncio.to_thread(self._writer.join)
 
+    def _start_writer(self) -> threading.Thread:
+        writer = threading.Thread(target=self._write, name="journal", daemon=True)
+        writer.start()
+        return writer
+
+    def _recover(self, damage: _Damaged) -> None:
+        """Nobody else has the file open meanwhile; what is handed in waits."""
+        self._queue.put(None)
+        self._writer.join()
+        self._connection = _recover(self._path, damage)
+        self._writer = self._start_writer()
+
     def _read(self) -> dict[TaskId, list[Event]]:
         """Row by row on a connection of its own, which in WAL mode sees all that is committed and delays no writer."""
         found: dict[TaskId, list[Event]] = {}
         try:
             with closing(sqlite3.connect(f"{self._path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+                connection.text_factory = bytes  # so that text that is none is found out here, and not by SQLite
                 for task, kind, body in connection.execute("SELECT task, kind, body FROM events ORDER BY seq"):
-                    found.setdefault(TaskId(task), []).append(records.decode(kind, body))
+                    found.setdefault(TaskId(task.decode()), []).append(records.decode(kind.decode(), body))
         except sqlite3.Error as problem:
-            raise _unreadable(self._path, problem) from problem
+            raise _Damaged(problem) if _is_damage(problem) else _unreadable(self._path, problem) from problem
+        except (records.Unreadable, UnicodeDecodeError) as problem:
+            raise _Damaged(problem) from problem
         except StorageFailed as problem:
-            raise StorageFailed(f"The journal {self._path} cannot be read: {problem}.") from problem
+            raise _unreadable(self._path, problem) from problem
         return found
 
     def _write(self) -> None:
@@ -94,7 +119,7 @@ class SqliteJournal:
         with closing(self._connection):
             ending = False
             while not ending:
-                batch: list[_Append] = []
+                batch: list[_Request] = []
                 request = self._queue.get()
                 while request is not None:
                     if request.done.set_running_or_notify_cancel():
@@ -105,7 +130,7 @@ class SqliteJournal:
                 ending = request is None
                 self._commit(batch)
 
-    def _commit(self, batch: Sequence[_Append]) -> None:
+    def _commit(self, batch: Sequence[_Request]) -> None:
         """Write all of `batch` in one transaction; if that fails, each alone, so that one cannot take the others along."""
         try:
             outcomes = self._transaction(batch)
@@ -121,7 +146,7 @@ class SqliteJournal:
             else:
                 request.done.set_result(outcome)
 
-    def _transaction(self, batch: Sequence[_Append]) -> list[int | Exception]:
+    def _transaction(self, batch: Sequence[_Request]) -> list[int | Exception]:
         """The new count of each request, or why it was refused, which leaves the others alone."""
         self._connection.execute("BEGIN IMMEDIATE")
         try:
@@ -132,31 +157,63 @@ class SqliteJournal:
             raise
         return outcomes
 
-    def _outcome(self, request: _Append) -> int | Exception:
+    def _outcome(self, request: _Request) -> int | Exception:
         try:
-            return self._insert(request)
+            return request.write(self._connection)
         except sqlite3.Error:
             raise
         except Exception as problem:  # noqa: BLE001 the edge of a request: its caller is told, the writer lives
             return problem
 
-    def _insert(self, request: _Append) -> int:
-        ((count,),) = self._connection.execute(
-            "SELECT coalesce(max(revision), 0) FROM events WHERE task = ?", (request.task,)
-        )
-        if count != request.expect:
-            raise Defect(f"{request.task} has {count} events, not {request.expect}: somebody else wrote to the journal")
-        encoded = [records.encode(event) for event in request.events]
-        self._connection.executemany(
-            "INSERT INTO events (task, revision, kind, body) VALUES (?, ?, ?, ?)",
-            [(request.task, count + number, kind, body) for number, (kind, body) in enumerate(encoded, start=1)],
-        )
-        return request.expect + len(encoded)
+
+def _insert(task: TaskId, events: Sequence[Event], expect: int, connection: sqlite3.Connection) -> int:
+    ((count,),) = connection.execute("SELECT coalesce(max(revision), 0) FROM events WHERE task = ?", (task,))
+    if count != expect:
+        raise Defect(f"{task} has {count} events, not {expect}: somebody else wrote to the journal")
+    encoded = [records.encode(event) for event in events]
+    connection.executemany(
+        "INSERT INTO events (task, revision, kind, body) VALUES (?, ?, ?, ?)",
+        [(task, count + number, kind, body) for number, (kind, body) in enumerate(encoded, start=1)],
+    )
+    return expect + len(encoded)
+
+
+def _delete(task: TaskId, connection: sqlite3.Connection) -> int:
+    connection.execute("DELETE FROM events WHERE task = ?", (task,))
+    return 0
+
+
+class _Damaged(Exception):
+    """What was found instead of a journal."""
+
+
+def _is_damage(problem: Exception) -> bool:
+    return getattr(problem, "sqlite_errorcode", 0) & _LOWER_BITS in DAMAGED
+
+
+def _open_or_recover(path: Path) -> sqlite3.Connection:
+    try:
+        return _open(path)
+    except _Damaged as damage:
+        return _recover(path, damage)
+
+
+def _recover(path: Path, damage: _Damaged) -> sqlite3.Connection:
+    try:
+        note = salvage.salvage(path)
+    except (OSError, sqlite3.Error) as problem:
+        raise StorageFailed(
+            f"The journal {path} is damaged ({damage}), and what can be read of it could not be recovered ({problem}): "
+            "free some space, or move it away to start with an empty list of tasks."
+        ) from problem
+    logger.error("a damaged journal was set aside", extra={"reason": str(damage), "note": note})
+    return _open(path)
 
 
 def _open(path: Path) -> sqlite3.Connection:
     """A connection to a journal of this version. SQLite gives its side files the mode of the database."""
     try:
+        salvage.finish(path)
         path.touch(mode=0o600)
         path.chmod(0o600)
         connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
@@ -164,27 +221,30 @@ def _open(path: Path) -> sqlite3.Connection:
         raise _unreadable(path, problem) from problem
     try:
         _prepare(connection)
+    except _Damaged:
+        connection.close()
+        raise
     except (sqlite3.Error, StorageFailed) as problem:
         connection.close()
-        raise _unreadable(path, problem) from problem
+        raise _Damaged(problem) if _is_damage(problem) else _unreadable(path, problem) from problem
     return connection
 
 
 def _prepare(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA secure_delete = ON")  # the briefs of a task that is forgotten go, not only its name
     ((version,),) = connection.execute("PRAGMA user_version")
-    if version > SCHEMA_VERSION:
+    if version > salvage.SCHEMA_VERSION:
         raise StorageFailed("it was written by a newer version of offload: install that version")
     if version == 0:
-        connection.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;")
+        connection.executescript(salvage.SCHEMA)
+    ((verdict,),) = connection.execute("PRAGMA quick_check(1)")
+    if verdict != "ok":
+        raise _Damaged(verdict)
 
 
 def _unreadable(path: Path, problem: Exception) -> OffloadError:
-    if isinstance(problem, sqlite3.DatabaseError) and not isinstance(problem, sqlite3.OperationalError):
-        return StorageFailed(
-            f"The journal {path} is damaged ({problem}): move it away to start with an empty list of tasks."
-        )
     return StorageFailed(f"The journal {path} cannot be read: {problem}.")
 
 
@@ -192,5 +252,9 @@ def _unwritable(path: Path, problem: sqlite3.Error) -> OffloadError:
     if getattr(problem, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
         return StorageFailed(
             f"The disk is full, so the journal {path} cannot be written: free some space and try again."
+        )
+    if _is_damage(problem):
+        return StorageFailed(
+            f"The journal {path} is damaged ({problem}): run `offload hub stop`; the next start recovers what it can."
         )
     return StorageFailed(f"The journal {path} cannot be written: {problem}. Nothing was recorded; try again.")

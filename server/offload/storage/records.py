@@ -26,6 +26,10 @@ def _adapter(kind: str) -> TypeAdapter[Event]:
     return TypeAdapter(KINDS[kind])
 
 
+class Unreadable(Exception):
+    """A record is damaged."""
+
+
 def encode(event: Event) -> tuple[str, str]:
     """The event's kind and its body."""
     kind = type(event).__name__
@@ -33,12 +37,13 @@ def encode(event: Event) -> tuple[str, str]:
     return kind, well_formed(json.dumps(body, ensure_ascii=False, separators=(",", ":")))
 
 
-def decode(kind: str, body: str) -> Event:
-    """The event of a record. Raises `StorageFailed` for a kind that this version does not know, and for a damaged body."""
+def decode(kind: str, body: str | bytes) -> Event:
+    """The event of a record. Raises `StorageFailed` for a kind that this version does not know, `Unreadable` for a damaged
+    body."""
     if kind not in KINDS:
         raise StorageFailed(f"it holds an event {kind!r} of a newer version of offload: install that version")
     try:
         return _adapter(kind).validate_json(body)
     except ValidationError as problem:
         first = problem.errors(include_url=False, include_input=False)[0]
-        raise StorageFailed(f"its record of an event {kind!r} is damaged: {first['msg']}") from None
+        raise Unreadable(f"its record of an event {kind!r} is damaged: {first['msg']}") from None
