@@ -102,6 +102,7 @@ def test_a_front_does_not_wait_for_a_hub_that_keeps_its_side_open(place):
 @pytest.mark.parametrize("redirection", ["</dev/null", "<&-"])
 def test_a_front_without_any_input_ends_by_itself(place, redirection):
     """Case H09: `server </dev/null`; with no standard input at all its socket must not be taken for it."""
+    place.connected()
     # Not counted: the counter's own files would take the place of the closed stream.
     command = ["sh", "-c", f'exec "$@" {redirection}', "sh", sys.executable, "-I", "-S", FRONT, "lsp"]
     ended = subprocess.run(command, env=place.environ, capture_output=True, check=False, timeout=PATIENCE)

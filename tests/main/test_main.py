@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -99,9 +100,16 @@ def test_a_front_imports_little_and_stays_small(tmp_path):
     assert report["kb"] < FRONT_MEMORY_KB
 
 
-def test_who_needs_a_hub_starts_the_real_one(tmp_path):
+@pytest.fixture
+def state():
+    """A short one: a path that is too long for a socket gets a folder of its own, which stays."""
+    with tempfile.TemporaryDirectory(prefix="hub-") as folder:
+        yield folder
+
+
+def test_who_needs_a_hub_starts_the_real_one(state, tmp_path):
     """`offload hub run` as fronts start it: the interpreter finds the package by itself, from any folder."""
-    environ = {**os.environ, "OFFLOAD_STATE_DIR": str(tmp_path), "OFFLOAD_CONFIG_DIR": str(tmp_path / "config")}
+    environ = {**os.environ, "OFFLOAD_STATE_DIR": state, "OFFLOAD_CONFIG_DIR": str(tmp_path)}
     try:
         with connect(environ) as hub:
             assert hub.call("list_tasks", {}) == {"tasks": [], "left_out": 0}
