@@ -38,11 +38,11 @@ class Journal(Protocol):
         before it returns the new count. Another count than expected is a `Defect`: the hub is the only writer."""
         ...
 
-    async def read(self) -> Mapping[TaskId, Sequence[Event]]:
     async def forget(self, task: TaskId) -> None:
         """Remove all events of a task for good; one that has none is no error."""
         ...
 
+    async def read(self) -> Mapping[TaskId, Sequence[Event]]:
         """Every task's events in order, tasks in the order of their creation."""
         ...
 
