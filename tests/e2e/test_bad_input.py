@@ -233,10 +233,9 @@ def test_a_state_folder_that_is_none_is_told_by_the_front(stage, front):
 
 
 @pytest.mark.parametrize("front", FRONTS)
-def test_a_journal_that_is_no_database_keeps_the_hub_from_starting_and_stays_as_it_is(apart, front):
-    apart.state.mkdir(mode=0o700)
+def test_a_journal_that_cannot_be_opened_keeps_the_hub_from_starting_and_the_front_says_why(apart, front):
     journal = apart.state / "journal.sqlite3"
-    journal.write_bytes(b"the notes of somebody else\n" * 100)
+    journal.mkdir(parents=True)
     host = BareHost(apart, apart.folder, front)
     # The input stays open, as an editor's does: a front whose input has ended asks for nothing.
     assert host.process.wait(BOUND_S) == Exit.NO_HUB
@@ -244,7 +243,16 @@ def test_a_journal_that_is_no_database_keeps_the_hub_from_starting_and_stays_as_
     assert out == b""
     assert f"{journal}" in said.decode()
     assert "Traceback" not in said.decode()
-    assert journal.read_bytes() == b"the notes of somebody else\n" * 100
+
+
+def test_a_journal_that_is_no_database_is_set_aside_as_it_is(apart):
+    apart.state.mkdir(mode=0o700)
+    notes = b"the notes of somebody else\n" * 100
+    (apart.state / "journal.sqlite3").write_bytes(notes)
+    assert apart.json("list-tasks")["tasks"] == []
+    assert notes in [path.read_bytes() for path in apart.state.glob("journal.sqlite3.damaged-*")]
+    task = apart.json("start-task", "x", cwd=apart.project())
+    assert apart.json("task-status", task["task_id"])["task_id"] == task["task_id"]
 
 
 def test_a_setting_that_makes_no_sense_is_told_by_the_front(apart):
