@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from offload.core.ports import Applied, Snapshot
@@ -43,10 +43,13 @@ class FakeWorkspace:
         return folder
 
     async def collect(self, task: TaskId, root: Path, base: str) -> ChangeSet:
-        before, after = self._commits[base], _files_below(self._folder / task / root.name)
-        changed = sorted(path for path in before | after if before.get(path) != after.get(path))
-        files = tuple(_change(path, before.get(path), after.get(path)) for path in changed)
-        return ChangeSet(base, self._commit(after) if files else base, files)
+        return self._between(base, self._commit(_files_below(self._folder / task / root.name)))
+
+    async def between(self, root: Path, older: str, newer: str) -> ChangeSet:
+        return self._between(older, newer)
+
+    async def last_change(self, task: TaskId, root: Path) -> float:
+        return max((path.lstat().st_mtime for path in (self._folder / task).rglob("*")), default=0.0)
 
     async def diff(self, root: Path, changes: ChangeSet, paths: Sequence[str] = ()) -> str:
         before, after = self._commits[changes.base], self._commits[changes.result]
@@ -89,6 +92,20 @@ class FakeWorkspace:
 
     async def release(self, task: TaskId, root: Path) -> None:
         shutil.rmtree(self._folder / task, ignore_errors=True)
+
+    def _between(self, older: str, newer: str) -> ChangeSet:
+        before, after = self._commits[older], self._commits[newer]
+        changed = sorted(path for path in before | after if before.get(path) != after.get(path))
+        files = tuple(_change(path, before.get(path), after.get(path)) for path in changed)
+        return ChangeSet(older, newer if files else older, files)
+
+    async def size(self, task: TaskId, root: Path) -> int | None:
+        folder = self._folder / task
+        return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()) if folder.exists() else None
+
+    async def forget(self, root: Path, commits: Collection[str], keep: Collection[str]) -> None:
+        for commit in {*commits} - {*keep}:
+            self._commits.pop(commit, None)
 
     def _commit(self, files: Files) -> str:
         commit = hashlib.sha1(repr(sorted(files.items())).encode()).hexdigest()

@@ -180,6 +180,36 @@ class WorkspaceContract:
         assert await workspace.read(root, changes.result, "b.txt") == b"worker\n"
         assert (await workspace.apply(root, changes, {})).paths == ("b.txt",)
 
+    async def test_the_size_is_that_of_the_folder_while_there_is_one(self, workspace, root, opened):
+        folder, _ = opened
+        before = await workspace.size(TASK, root)
+        (folder / "more").write_bytes(b"x" * 5000)
+        assert await workspace.size(TASK, root) == before + 5000
+        await workspace.release(TASK, root)
+        assert await workspace.size(TASK, root) is None
+
+    async def test_what_one_task_alone_named_is_forgotten_and_what_others_name_is_kept(self, workspace, root, opened):
+        folder, base = opened
+        (folder / "b.txt").write_text("first\n")
+        first = await workspace.collect(TASK, root, base)
+        (folder / "b.txt").write_text("second\n")
+        second = await workspace.collect(TASK, root, base)
+        await workspace.release(TASK, root)
+        await workspace.forget(root, {first.result}, {base, second.result})
+
+        assert (await workspace.apply(root, second, {})).paths == ("b.txt",)
+        assert (root / "b.txt").read_text() == "second\n"
+        again = (await workspace.snapshot(root, {})).base
+        assert await workspace.read(root, again, "b.txt") == b"second\n"
+
+    async def test_a_workspace_of_which_everything_was_forgotten_begins_anew(self, workspace, root, opened):
+        _, base = opened
+        await workspace.release(TASK, root)
+        await workspace.forget(root, {base}, set())
+        await workspace.forget(root, {base}, set())
+        base = (await workspace.snapshot(root, {})).base
+        assert (await workspace.open_folder(TASK, root, base) / "b.txt").read_text() == "b\n"
+
     async def test_the_live_text_is_that_of_the_users_file(self, workspace, root):
         assert await workspace.read_live(root, "src/a.py") == "one\ntwo\nthree\n"
 

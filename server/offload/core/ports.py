@@ -5,7 +5,7 @@ Every method may raise an `OffloadError` of the kind that its port names; anythi
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -126,6 +126,15 @@ class Source(Protocol):
 
     async def blocks(self, path: str, text: str) -> Sequence[Block]:
         """All named blocks, outer before inner."""
+        ...
+
+    async def size(self, task: TaskId, root: Path) -> int | None:
+        """How many bytes the task folder holds; None when there is none."""
+        ...
+
+    async def forget(self, root: Path, commits: Collection[str], keep: Collection[str]) -> None:
+        """Remove snapshots and results for good. `keep` are those that other tasks of this workspace name; without any,
+        everything that is kept of the workspace goes. No snapshot of it may be on its way when this is called."""
         ...
 
 

@@ -14,6 +14,7 @@ from offload.workspace.repository import Repository
 MOST_FILES = 50_000
 MOST_BYTES = 1 << 30
 LISTING_LIMIT = 32 << 20
+PACKED = ("--revs", "--quiet", "--window=0", "--non-empty", "--missing=allow-any")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +107,7 @@ async def pin(git: Git, private: Path, commit_id: str, tree: str, known: Sequenc
     we borrow goes away when the user's git tidies up."""
     wanted = "".join(f"{line}\n" for line in (tree, *(f"^{one}" for one in known)))
     pack = private / "objects" / "pack" / "pack"
-    options = ("--revs", "--quiet", "--window=0", "--non-empty", "--missing=allow-any")
-    await git.ours(private, "pack-objects", *options, pack, stdin=wanted.encode())
+    await git.ours(private, "pack-objects", *PACKED, pack, stdin=wanted.encode())
     await git.ours(private, "update-ref", f"refs/offload/{commit_id}", commit_id)
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import shutil
-from collections import defaultdict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -17,7 +18,8 @@ from offload.domain.change import ChangeSet
 from offload.domain.errors import GitFailed, InvalidRequest, NotAWorkspace
 from offload.domain.task import TaskId
 from offload.processes import Processes
-from offload.workspace.changes import NOTHING_FOREIGN
+from offload.workspace.changes import ALL, NOTHING_FOREIGN, file_changes
+from offload.workspace.forget import forget, size_of
 from offload.workspace.git import Git, literal
 from offload.workspace.index import commit, pin
 from offload.workspace.landing import apply, smudged
@@ -72,6 +74,7 @@ class GitWorkspaces:
         self._waiting: dict[tuple[Path, Buffers], asyncio.Future[Snapshot]] = {}
         self._last: dict[Path, tuple[str, str, str]] = {}  # tree, head, base
         self._pinned: dict[Path, str] = {}  # the last tree that is whole in the private directory
+        self._working: Counter[Path] = Counter()  # what relies on objects of a private directory that no ref holds yet
 
     async def __aenter__(self) -> Self:
         await self._owned.__aenter__()
@@ -110,6 +113,7 @@ class GitWorkspaces:
         return Snapshot(base, notes)
 
     def _pin(self, private: Path, commit_id: str, tree: str) -> None:
+        self._working[private] += 1
         self._owned.create_task(self._pin_quietly(private, commit_id, tree))
 
     async def _pin_quietly(self, private: Path, commit_id: str, tree: str) -> None:
@@ -120,6 +124,8 @@ class GitWorkspaces:
                 self._pinned[private] = tree
             except GitFailed as problem:
                 log.warning("%s was not packed and depends on the user's objects: %s", commit_id, problem)
+            finally:
+                self._working[private] -= 1
 
     async def open_folder(self, task: TaskId, root: Path, base: str) -> Path:
         repository = self._load(root)
@@ -127,10 +133,24 @@ class GitWorkspaces:
         return clone / repository.prefix
 
     async def collect(self, task: TaskId, root: Path, base: str) -> ChangeSet:
-        changes, tree = await collect(self._git, self._place(task, root), base)
-        if changes.files:
-            self._pin(private_directory(self._state_folder, root), changes.result, tree)
-        return changes
+        private = private_directory(self._state_folder, root)
+        self._working[private] += 1
+        try:
+            changes, tree = await collect(self._git, self._place(task, root), base)
+            if changes.files:
+                self._pin(private, changes.result, tree)
+            return changes
+        finally:
+            self._working[private] -= 1
+
+    async def between(self, root: Path, older: str, newer: str) -> ChangeSet:
+        repository = self._load(root)
+        printed = await self._git.ours(repository.private, *ALL, *repository.only_below, older, newer)
+        files = await asyncio.to_thread(file_changes, printed.stdout)
+        return ChangeSet(older, newer if files else older, files)
+
+    async def last_change(self, task: TaskId, root: Path) -> float:
+        return await asyncio.to_thread(_last_change, self._place(task, root).outer)
 
     async def diff(self, root: Path, changes: ChangeSet, paths: Sequence[str] = ()) -> str:
         """Text that is not UTF-8 is shown with replacement characters: the patch is for reading."""
@@ -183,6 +203,18 @@ class GitWorkspaces:
             path.unlink(missing_ok=True)
         await asyncio.to_thread(shutil.rmtree, place.outer, ignore_errors=True)
 
+    async def size(self, task: TaskId, root: Path) -> int | None:
+        outer = self._place(task, root).outer
+        return await asyncio.to_thread(size_of, outer) if outer.is_dir() else None
+
+    async def forget(self, root: Path, commits: Collection[str], keep: Collection[str]) -> None:
+        private = private_directory(self._state_folder, root)
+        async with self._locks[root], self._locks[private]:
+            self._pinned.pop(private, None)
+            self._last.pop(root, None)  # a snapshot of the same files is made anew, and pinned
+            if private.is_dir():
+                await forget(self._git, private, commits, keep, lambda: not self._working[private])
+
     def _load(self, root: Path) -> Repository:
         return load(private_directory(self._state_folder, root) / "offload.json")
 
@@ -198,6 +230,20 @@ async def _settle(shared: asyncio.Future[Snapshot], take_it: Callable[[], Awaita
         shared.set_exception(problem)
     else:
         shared.set_result(result)
+
+
+def _last_change(folder: Path) -> float:
+    """Folders count too, so that a file that came or went is seen. What goes away in the middle is passed over."""
+    newest = 0.0
+    waiting = [str(folder)]
+    while waiting:
+        with contextlib.suppress(OSError), os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                with contextlib.suppress(OSError):
+                    newest = max(newest, entry.stat(follow_symlinks=False).st_mtime)
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(entry.path)
+    return newest
 
 
 def _located(folder: Path) -> Path:
