@@ -31,10 +31,11 @@ asyncio.run(main())
 async def test_a_model_hands_over_a_block_follows_it_reads_the_result_and_sends_it_back(stage, project, model, mode):
     gate = model.gate(f"host-{mode}")
     steps = brief(write("area.txt", "one\ntwo\n"), f"::gate host-{mode} It is written. {LONG}")
-    heard = []
+    heard, listening = [], asyncio.Event()
 
     async def hear(progress, total, message):
         heard.append((progress, message))
+        listening.set()
 
     async with hosting(stage, project, mode) as client:
         tools = (await client.list_tools()).tools
@@ -54,13 +55,14 @@ async def test_a_model_hands_over_a_block_follows_it_reads_the_result_and_sends_
         assert "lines 1-2" in model.requests[-1]["prompt"], "the block was found by its name"
 
         waiting = asyncio.create_task(facts(client, "wait_for_tasks", hear, task_ids=[task_id], timeout_s=45))
+        await asyncio.wait_for(listening.wait(), BOUND_S)
         gate.opened.set()
         waited = await waiting
         assert waited["done"]
         assert waited["tasks"][0]["files_changed"] == 1
         numbers = [number for number, _ in heard]
         assert numbers == sorted(set(numbers))
-        assert numbers
+        assert len(numbers) > 1, "the end was heard, too"
 
         result = await facts(client, "get_task_result", task_id=task_id)
         (file,) = result["changes"]["files"]

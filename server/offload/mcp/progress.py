@@ -36,9 +36,10 @@ def _asked_for(task: Task, params: StartTaskParams) -> bool:
 
 
 async def report(delegation: Delegation, concerns: Callable[[Task], bool], send: Report) -> None:
-    """Until cancelled: one report per change, at least one every `EVERY_S` seconds, strictly increasing."""
-    count = 0
+    """Until cancelled: one report at once, one per change, at least one every `EVERY_S` seconds, strictly increasing."""
+    count = 1
     with delegation.watching() as watcher:
+        await send(count, "waiting")
         while True:
             changed = await within(delegation.clock, EVERY_S, watcher.changes())
             messages = ["still waiting"] if changed is None else [say(task) for task in changed if concerns(task)]
