@@ -19,7 +19,7 @@ import psutil
 
 from offload.demo.run import OFFLINE
 from offload.hub import run as hub
-from offload.processes import Identity, alive
+from offload.processes import alive, identify
 
 ROOT = Path(__file__).resolve().parents[2]
 OFFLOAD = Path(sys.executable).with_name("offload")
@@ -141,7 +141,7 @@ class Stage:
     def stop(self):
         """End the hub in order, and wait until its process is gone, which is a moment later than its lock."""
         pid = self.hub_pid()
-        running = Identity(pid, psutil.Process(pid).create_time()) if pid else None
+        running = identify(pid) if pid else None
         hub.stop(self.environ)
         assert running is None or gone(running)
 
@@ -149,9 +149,7 @@ class Stage:
         """End the hub, and see that nothing is left of it: no process of ours, no server of OpenCode."""
         pids = [self.hub_pid(), *(server["pid"] for server in self.opencode())]
         ours = [psutil.Process(pid) for pid in pids if pid is not None and psutil.pid_exists(pid)]
-        trees = {
-            Identity(one.pid, one.create_time()) for each in ours for one in (each, *each.children(recursive=True))
-        }
+        trees = {identify(one.pid) for each in ours for one in (each, *each.children(recursive=True))}
         self.stop()
         left = [one.pid for one in trees if not gone(one, 10)]
         for pid in left:

@@ -4,13 +4,23 @@ import asyncio
 import os
 import signal
 import sys
-import time
 from pathlib import Path
 
 import psutil
 import pytest
 
-from offload.processes import Identity, OutputTooLarge, Process, Processes, TookTooLong, alive, stop, tree, without
+from offload.processes import (
+    Identity,
+    OutputTooLarge,
+    Process,
+    Processes,
+    TookTooLong,
+    alive,
+    identify,
+    stop,
+    tree,
+    without,
+)
 from offload.processes.tree import _session
 
 HERE = Path(__file__).parent
@@ -226,7 +236,7 @@ time.sleep(600)
 
 async def test_another_process_with_the_same_number_is_left_alone():
     """Numbers are given out again: after a restart the one on file may belong to somebody else."""
-    own = Identity(os.getpid(), psutil.Process().create_time() - 1)
+    own = Identity(os.getpid(), identify(os.getpid()).started - 1)
 
     assert not alive(own)
     assert tree(own) == ()
@@ -236,5 +246,5 @@ async def test_another_process_with_the_same_number_is_left_alone():
 async def test_a_number_that_nobody_has_is_not_alive_and_in_no_session():
     nobody = 2**22 + 1  # Linux gives out no higher number than 2**22
 
-    assert not alive(Identity(nobody, time.time()))
+    assert not alive(identify(nobody))
     assert _session(nobody) == 0

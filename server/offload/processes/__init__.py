@@ -6,17 +6,28 @@ program cannot be started: only the caller can say which program that is and how
 
 from offload.processes.environment import without
 from offload.processes.spawn import Completed, OutputTooLarge, Process, Processes, TookTooLong
-from offload.processes.tree import Identity, alive, stop, tree
+from offload.processes.strays import MARKER, Ended, Origin, Stray, end_strays, strays
+from offload.processes.tree import Identity, alive, below, identify, moment, stop, stop_below, tree
 
 __all__ = [
+    "MARKER",
     "Completed",
+    "Ended",
     "Identity",
+    "Origin",
     "OutputTooLarge",
     "Process",
     "Processes",
+    "Stray",
     "TookTooLong",
     "alive",
+    "below",
+    "end_strays",
+    "identify",
+    "moment",
     "stop",
+    "stop_below",
+    "strays",
     "tree",
     "without",
 ]

@@ -16,9 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar, cast
 
-import psutil
-
-from offload.processes.tree import Identity, alive, stop
+from offload.processes.tree import Identity, alive, identify, stop
 
 CHUNK = 1 << 16
 LINE_LIMIT = 1 << 20
@@ -127,10 +125,7 @@ class Processes:
                 start_new_session=True,
                 limit=LINE_LIMIT,
             )
-        started = 0.0  # of a child that has ended already, and that nobody needs to end
-        with contextlib.suppress(psutil.NoSuchProcess):
-            started = psutil.Process(child.pid).create_time()
-        return Process(Identity(child.pid, started), _pipe(child.stdout), child)
+        return Process(identify(child.pid), _pipe(child.stdout), child)
 
 
 async def _read(child: asyncio.subprocess.Process, stream: asyncio.StreamReader, limit: int) -> bytes:

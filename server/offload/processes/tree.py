@@ -10,29 +10,57 @@ import asyncio
 import contextlib
 import os
 import signal
+import time
 from collections.abc import Collection
 from dataclasses import dataclass
+from pathlib import Path
 
 import psutil
 
 KILL_WAIT_S = 2.0
 """How long the system may take to end a process that was killed."""
 LOOK_EVERY_S = 0.01
+TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """`started` is `psutil.Process.create_time()`: seconds since the epoch."""
+    """`started` is what `started` tells of it."""
 
     pid: int
     started: float
+
+
+def started(pid: int) -> float:
+    """When a process was started, 0.0 for one that is gone; to be compared with each other and with `moment`.
+
+    On Linux in seconds since the machine's start: `psutil.Process.create_time` moves when the clock is set, and every process
+    that was written down would seem to be another one. Elsewhere the system keeps the time of day as it was.
+    """
+    try:
+        if psutil.LINUX:
+            return int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[19]) / TICKS
+        return psutil.Process(pid).create_time()  # pragma: no cover - not on Linux
+    except (OSError, psutil.NoSuchProcess):
+        return 0.0
+
+
+def moment() -> float:
+    """Now, on the scale of `started`."""
+    if psutil.LINUX:
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
+    return time.time()  # pragma: no cover - not on Linux
+
+
+def identify(pid: int) -> Identity:
+    return Identity(pid, started(pid))
 
 
 def alive(identity: Identity) -> bool:
     """Whether the process still runs; one that has ended and waits for its parent to notice does not."""
     try:
         process = psutil.Process(identity.pid)
-        return process.create_time() == identity.started and process.status() != psutil.STATUS_ZOMBIE
+        return started(identity.pid) == identity.started and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
 
@@ -43,8 +71,8 @@ def tree(identity: Identity) -> tuple[Identity, ...]:
         return ()
     found = {identity.pid: identity}
     parents: dict[int, list[Identity]] = {}
-    for process in psutil.process_iter(["ppid", "create_time"]):
-        own = Identity(process.pid, process.info["create_time"])
+    for process in psutil.process_iter(["ppid"]):
+        own = identify(process.pid)
         parents.setdefault(process.info["ppid"], []).append(own)
         if _session(own.pid) == identity.pid:
             found[own.pid] = own
@@ -55,6 +83,25 @@ def tree(identity: Identity) -> tuple[Identity, ...]:
                 found[child.pid] = child
                 waiting.append(child.pid)
     return tuple(found.values())
+
+
+def below(folder: Path) -> tuple[Identity, ...]:
+    """The processes that work in the folder or below it, wherever they come from: a worker's tool that left its group, its
+    session and its parents is found by that. Those on a terminal are a person's, and our own children are ours."""
+    found = []
+    for process in psutil.process_iter(["cwd", "ppid", "terminal"]):
+        info = process.info
+        if info["cwd"] and info["terminal"] is None and os.getpid() not in (process.pid, info["ppid"]):
+            place = Path(info["cwd"])
+            if place == folder or folder in place.parents:
+                found.append(identify(process.pid))
+    return tuple(found)
+
+
+async def stop_below(folder: Path, grace_s: float = 1.0) -> tuple[Identity, ...]:
+    """End all that works in the folder or below it, with what it started; returns those that are still there."""
+    found = await asyncio.to_thread(below, folder)
+    return tuple(one for left in await asyncio.gather(*(stop(each, grace_s) for each in found)) for one in left)
 
 
 def _session(pid: int) -> int:
