@@ -10,7 +10,7 @@ import pytest
 
 from offload.processes import MARKER, Ended, Identity, Origin, Processes, alive, end_strays, identify, moment, strays
 from offload.processes.strays import _fact
-from offload.processes.tree import started
+from offload.processes.tree import on_terminal, started
 
 BOUND_S = 20
 LIVE = "import time; time.sleep(600)"
@@ -237,3 +237,4 @@ def test_a_process_starts_before_now_on_one_scale_and_one_that_is_gone_has_no_st
     """A change of the wall clock must not make a process another one."""
     assert 0 < started(os.getpid()) <= moment()
     assert started(2**22 + 1) == 0.0
+    assert not on_terminal(2**22 + 1)

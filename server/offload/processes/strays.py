@@ -22,7 +22,7 @@ from typing import TypeVar
 
 import psutil
 
-from offload.processes.tree import KILL_WAIT_S, LOOK_EVERY_S, Identity, alive, identify, started
+from offload.processes.tree import KILL_WAIT_S, LOOK_EVERY_S, Identity, alive, identify, on_terminal, started
 
 MARKER = "OFFLOAD_WORKER"
 """The variable that says which worker's server a process comes from."""
@@ -140,7 +140,7 @@ class _Table:
         environment = _fact(process.environ, UNKNOWN)
         place = _fact(process.cwd, "")
         if place and (Path(place) == origin.folder or origin.folder in Path(place).parents):
-            emptied = "HOME" not in environment and _terminal(process) is None
+            emptied = "HOME" not in environment and not on_terminal(pid)
             return bool(server) or MARKER in environment or emptied
         of_this = bool(origin.server and server == origin.server.pid)
         marked = bool(origin.marker) and environment.get(MARKER) == origin.marker
@@ -153,11 +153,6 @@ def _fact(read: Callable[[], T], unknown: T) -> T:
         return read()
     except (psutil.Error, OSError):
         return unknown
-
-
-def _terminal(process: psutil.Process) -> str | None:
-    unknown: str | None = "unknown"
-    return _fact(process.terminal, unknown)
 
 
 def _group(pid: int) -> int:

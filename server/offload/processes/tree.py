@@ -39,7 +39,7 @@ def started(pid: int) -> float:
     """
     try:
         if psutil.LINUX:
-            return int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[19]) / TICKS
+            return int(_stat(pid)[19]) / TICKS
         return psutil.Process(pid).create_time()  # pragma: no cover - not on Linux
     except (OSError, psutil.NoSuchProcess):
         return 0.0
@@ -50,6 +50,22 @@ def moment() -> float:
     if psutil.LINUX:
         return time.clock_gettime(time.CLOCK_BOOTTIME)
     return time.time()  # pragma: no cover - not on Linux
+
+
+def on_terminal(pid: int) -> bool:
+    """Whether a process has a terminal that it is controlled from. psutil knows only those that there were when it was asked
+    first."""
+    try:
+        if psutil.LINUX:
+            return int(_stat(pid)[4]) != 0
+        return psutil.Process(pid).terminal() is not None  # pragma: no cover - not on Linux
+    except (OSError, psutil.Error):
+        return False
+
+
+def _stat(pid: int) -> list[bytes]:
+    """The fields of a process that follow its name, which may hold anything."""
+    return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
 
 
 def identify(pid: int) -> Identity:
@@ -89,9 +105,9 @@ def below(folder: Path) -> tuple[Identity, ...]:
     """The processes that work in the folder or below it, wherever they come from: a worker's tool that left its group, its
     session and its parents is found by that. Those on a terminal are a person's, and our own children are ours."""
     found = []
-    for process in psutil.process_iter(["cwd", "ppid", "terminal"]):
+    for process in psutil.process_iter(["cwd", "ppid"]):
         info = process.info
-        if info["cwd"] and info["terminal"] is None and os.getpid() not in (process.pid, info["ppid"]):
+        if info["cwd"] and not on_terminal(process.pid) and os.getpid() not in (process.pid, info["ppid"]):
             place = Path(info["cwd"])
             if place == folder or folder in place.parents:
                 found.append(identify(process.pid))
