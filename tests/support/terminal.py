@@ -16,7 +16,9 @@ from offload.cli.main import build
 from offload.hub import client, run
 
 ROOT = Path(__file__).resolve().parents[2]
-HUB = (sys.executable, "-m", "tests.support.fake_hub")
+# A hub is started without Python's own variables, so it is told here where the tests are.
+START = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from tests.support.fake_hub import main; sys.exit(main())"
+HUB = (sys.executable, "-c", START)
 
 
 class Terminal:
@@ -44,7 +46,7 @@ class Terminal:
 @pytest.fixture(scope="module")
 def environ():
     folder = tempfile.mkdtemp(prefix="offload-cli-")
-    environ = {**os.environ, "OFFLOAD_STATE_DIR": folder, "PYTHONPATH": str(ROOT)}
+    environ = {**os.environ, "OFFLOAD_STATE_DIR": folder}
     yield environ
     run.stop(environ, wait_s=15)
     shutil.rmtree(folder)
