@@ -74,6 +74,10 @@ class Ledger:
         """
         return await self.to_the_end(self._decide(task_id, decide, then))
 
+    async def forget(self, task_id: TaskId) -> None:
+        """Remove a task for good."""
+        await self.to_the_end(self._forget(task_id))
+
     async def to_the_end(self, work: Coroutine[Any, Any, T]) -> T:
         """What `work` gives or raises. A caller that goes away in the middle does not end it."""
 
@@ -94,12 +98,17 @@ class Ledger:
 
     async def _decide(self, task_id: TaskId, decide: Decide, then: Then | None) -> Task:
         async with self._locks.setdefault(task_id, asyncio.Lock()):
-            task = self._tasks[task_id]
+            task = self.get(task_id)  # it may have been forgotten meanwhile
             events = list(decide(task))
             moved = task
             for event in events:
                 moved = advance(moved, event)
             return await self._append(task_id, moved, events, task.revision, then)
+
+    async def _forget(self, task_id: TaskId) -> None:
+        async with self._locks.setdefault(task_id, asyncio.Lock()):
+            await self._journal.forget(task_id)
+            self._tasks.pop(task_id, None)
 
     async def _append(
         self, task_id: TaskId, moved: Task, events: Sequence[Event], expect: int, then: Then | None

@@ -301,6 +301,14 @@ class Worker(Protocol):
         """The session is not needed any more."""
         ...
 
+    async def clean(self, before: float, *, dry_run: bool) -> int:
+        """Remove what its programs have left, unless it was used since `before` or is in use; gives its size in bytes."""
+        ...
+
+    async def adopt(self) -> None:
+        """The hub has begun: what an earlier one left running is found again. Returns at once."""
+        ...
+
     async def aclose(self) -> None:
         """The hub is ending: stop what was started."""
         ...
