@@ -14,7 +14,7 @@ from typing import Any
 
 FILE_LIMIT = 4 * 1024 * 1024  # bytes; two older files are kept
 OLD_FILES = 2
-TEXT_LIMIT = 16 * 1024  # characters of one message or traceback
+TEXT_LIMIT = 16 * 1024  # characters of one message, field or traceback
 
 # These log what goes over the wire below WARNING: every payload, every URL.
 CHATTY = ("pygls", "mcp", "httpx", "httpcore", "asyncio")
@@ -34,10 +34,16 @@ class JsonLines(logging.Formatter):
             "logger": record.name,
             "message": record.getMessage()[:TEXT_LIMIT],
         }
-        fields.update((name, value) for name, value in vars(record).items() if name not in _STANDARD)
+        fields.update((name, _short(value)) for name, value in vars(record).items() if name not in _STANDARD)
         if record.exc_info:
             fields["error"] = self.formatException(record.exc_info)[-TEXT_LIMIT:]
         return json.dumps(fields, default=repr)
+
+
+def _short(value: object) -> object:
+    """As it is, unless it would make a line without end."""
+    text = value if isinstance(value, str) else json.dumps(value, default=repr)
+    return value if len(text) <= TEXT_LIMIT else text[:TEXT_LIMIT]
 
 
 def set_up(level: str, path: str) -> None:

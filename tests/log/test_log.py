@@ -52,6 +52,15 @@ def test_a_message_has_an_end(lines):
     assert len(lines()[0]["message"]) == log.TEXT_LIMIT
 
 
+@pytest.mark.parametrize("value", ["x" * 10_000_000, ["x" * 100] * 100_000, {"key": {1}, "other": "x" * 10**6}])
+def test_a_field_has_an_end(lines, tmp_path, value):
+    """One giant line would make the file longer than it may be, whatever its limit."""
+    logging.getLogger("offload").info("giant", extra={"said": value, "other": 1})
+    (line,) = lines()
+    assert (len(line["said"]), line["other"]) == (log.TEXT_LIMIT, 1)
+    assert (tmp_path / "hub.log").stat().st_size < 2 * log.TEXT_LIMIT
+
+
 def test_half_a_character_is_no_problem(lines):
     # Past the other handlers: those of a test run cannot pass such text on.
     (handler,) = [one for one in logging.getLogger().handlers if isinstance(one, RotatingFileHandler)]
