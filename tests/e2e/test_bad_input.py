@@ -119,15 +119,20 @@ def test_a_wrong_command_line_is_the_callers(stage, words):
     assert "Usage: " in said.stderr
 
 
-def test_a_route_or_folder_that_is_not_there_fails_the_task_with_what_is(stage, project):
+def test_a_route_that_is_not_there_fails_the_task_with_what_is(stage, project):
     for option, value, code, hint in (
         ("--model", "fake/workr", "unknown_model", "fake/worker"),
         ("--agent", "bild", "unknown_agent", "build"),
-        ("--workspace", "/not/there", "not_a_workspace", "/not/there"),
     ):
         failed = stage.json("start-task", "x", option, value, "--wait", 45, cwd=project, code=Exit.NOT_DONE)
         assert failed["failure"]["code"] == code
         assert hint in failed["failure"]["message"]
+
+
+def test_a_folder_that_is_not_there_is_refused_at_once(stage, project):
+    refused = stage.json("start-task", "x", "--workspace", "/not/there", cwd=project, code=Exit.REFUSED)
+    assert refused["error"]["code"] == "not_a_workspace"
+    assert "/not/there" in refused["error"]["message"]
 
 
 def test_a_line_that_is_no_message_is_answered_and_the_host_goes_on(stage, bare):

@@ -123,10 +123,10 @@ async def test_what_is_not_there_is_told_with_what_is(stage, project):
         assert "unknown_worker" in await refusal(client, "start_task", brief="x", worker="nobody")
         assert "unknown_recipe" in await refusal(client, "start_task", brief="x", recipe="soup")
         assert "invalid_request" in await refusal(client, "start_task", brief="x", modell="typo")
+        assert "not_a_workspace" in await refusal(client, "start_task", brief="x", workspace="/not/there")
         for code, told, wrong in (
             ("unknown_model", "fake/worker", {"model": "fake/workr"}),
             ("unknown_agent", "build", {"agent": "bild"}),
-            ("not_a_workspace", "/not/there", {"workspace": "/not/there"}),
         ):
             failed = await facts(client, "start_task", brief="x", wait_s=45, **wrong)
             assert (failed["phase"], failed["failure"]["code"]) == ("failed", code)
