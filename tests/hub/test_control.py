@@ -8,9 +8,10 @@ from offload.hub.hello import Hello
 HELLO = Hello("control", "/", 42)
 
 
-async def exchange(*lines):
-    """What is answered, and the reasons with which it was asked to stop."""
-    reader, stops, written = asyncio.StreamReader(limit=2**20), [], []
+async def exchange(*lines, ends="stop"):
+    """What is answered, and the reasons with which it was asked to end in that way."""
+    reader, written = asyncio.StreamReader(limit=2**20), []
+    asked = {"stop": [], "drain": []}
 
     class Writer:
         def write(self, data):
@@ -22,8 +23,15 @@ async def exchange(*lines):
     for line in lines:
         reader.feed_data(line)
     reader.feed_eof()
-    await control.serve(reader, Writer(), HELLO, status=lambda: {"pid": 7}, stop=stops.append)
-    return b"".join(written), stops
+    await control.serve(
+        reader,
+        Writer(),
+        HELLO,
+        status=lambda: {"pid": 7},
+        stop=asked["stop"].append,
+        drain=asked["drain"].append,
+    )
+    return b"".join(written), asked[ends]
 
 
 async def test_status_is_answered_as_often_as_it_is_asked():
@@ -34,10 +42,15 @@ async def test_stop_is_answered_and_says_who_asked():
     assert await exchange(b'{"method": "stop"}\n') == (b'{"result": {}}\n', ["asked by process 42"])
 
 
+async def test_drain_is_answered_and_says_who_comes_next():
+    wanted = f"process 42 wants a hub of version {HELLO.version}"
+    assert await exchange(b'{"method": "drain"}\n', ends="drain") == (b'{"result": {}}\n', [wanted])
+
+
 @pytest.mark.parametrize("line", [b"\n", b"{\n", b"[]\n", b'{"method": 1}\n', b"{}\n", b"[" * 100_000 + b"\n"])
 async def test_anything_else_is_told_what_there_is(line):
     answer, stops = await exchange(line)
-    assert b'the methods are \\"status\\" and \\"stop\\"' in answer
+    assert b'the methods are \\"status\\", \\"stop\\" and \\"drain\\"' in answer
     assert stops == []
 
 

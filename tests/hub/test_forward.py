@@ -68,7 +68,7 @@ def test_both_sides_are_copied_until_the_hub_closes(ends):
     os.write(ends.editor_in, b"to the hub")
     ends.hub.sendall(b"to the editor")
     ends.hub.shutdown(socket.SHUT_WR)
-    assert ends.carry(b"first, ") == forward.ENDED
+    assert ends.carry(b"first, ") == forward.LOST
     assert os.read(ends.editor_out, 100) == b"first, to the editor"
 
 
@@ -93,14 +93,34 @@ def test_a_hub_that_takes_no_more_may_still_speak(ends):
     os.write(ends.editor_in, b"too late")
     ends.hub.sendall(b"goodbye")
     ends.hub.close()
-    assert ends.carry() == forward.ENDED
+    assert ends.carry() == forward.LOST
     assert os.read(ends.editor_out, 100) == b"goodbye"
 
 
-def test_a_hub_that_was_killed_with_unread_bytes_is_an_end(ends):
+def test_a_hub_that_was_killed_with_unread_bytes_is_a_failure(ends):
     """Then the connection is reset, not closed."""
     ends.connection.sendall(b"unread")
     ends.hub.close()
+    assert ends.carry() == forward.LOST
+
+
+def test_a_hub_that_takes_no_more_and_never_ends_is_a_failure(ends):
+    """By the deadline: what it may still say is not waited for longer."""
+    ends.hub.shutdown(socket.SHUT_RD)
+    os.write(ends.editor_in, b"too late")
+    assert ends.carry() == forward.LOST
+
+
+@pytest.mark.parametrize("pieces", [1, 2])
+def test_a_hub_that_closes_after_the_editors_exit_is_a_good_end(ends, pieces):
+    """However the bytes of the message have come."""
+    body = b'{"jsonrpc": "2.0", "method": "exit", "params": null}'
+    message = b"Content-Length: %d\r\n\r\n%s" % (len(body), body)
+    for piece in (message[:40], message[40:]) if pieces == 2 else (message,):
+        ends.front._up = piece
+        ends.front._send(ends.connection)
+    ends.hub.recv(1000)
+    ends.hub.shutdown(socket.SHUT_WR)
     assert ends.carry() == forward.ENDED
 
 

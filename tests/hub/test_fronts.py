@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from offload import __version__
-from offload.hub import address, reach, run
+from offload.hub import address, forward, reach, run
 from offload.hub.greeting import CONTROL
 from offload.hub.hello import accepted
 from tests.hub.conftest import FRONT, ask
@@ -135,10 +135,11 @@ def test_a_front_ends_when_nobody_reads_its_output(place):
     assert front.wait(timeout=PATIENCE) == 1
 
 
-def test_a_front_ends_when_its_hub_is_killed(place):
+def test_an_editors_front_ends_with_a_failure_when_its_hub_is_killed(place):
+    """So that the editor sees a server that crashed, and starts another one."""
     front, hub = place.connected()
     os.kill(hub, signal.SIGKILL)
-    assert front.wait(timeout=PATIENCE) == 0
+    assert front.wait(timeout=PATIENCE) == forward.LOST
 
 
 def test_a_front_that_is_interrupted_says_nothing(place):
@@ -231,7 +232,7 @@ def test_a_front_of_another_version_says_so_and_works(place):
             connection.recv(100_000)
             connection.sendall(accepted().replace(__version__.encode(), b"99.0") + b"served\n")
             assert front.stdout.readline() == b"served\n"
-        assert front.wait(timeout=PATIENCE) == 0
+        assert front.wait(timeout=PATIENCE) == forward.LOST
     assert front.stderr.read().decode() == (
         f"offload: the hub that runs is offload 99.0, this is {__version__}; `offload hub stop` ends the other\n"
     )
@@ -261,7 +262,7 @@ def test_stop_ends_the_hub_and_its_fronts_in_order(place):
     front, hub = place.connected()
     assert [one["kind"] for one in run.status(place.environ)["fronts"]] == ["lsp"]
     assert run.stop(place.environ)
-    assert front.wait(timeout=PATIENCE) == 0
+    assert front.wait(timeout=PATIENCE) == forward.LOST
     assert run.status(place.environ) is None
     assert not run.stop(place.environ)
     assert place.lock.holder() == hub
@@ -280,14 +281,14 @@ def test_a_hub_whose_connections_do_not_end_is_cut_off(place):
     front = place.front()
     front.stdout.readline()
     assert run.stop(place.environ)
-    assert front.wait(timeout=PATIENCE) == 0
+    assert front.wait(timeout=PATIENCE) == forward.LOST
 
 
 def test_what_an_editor_makes_fail_ends_its_own_connection_only(place):
     """A language server's `exit` calls sys.exit; the others must not notice."""
     front, hub = place.connected()
     for kind in ("crash", "exit"):
-        assert place.front(kind).wait(timeout=PATIENCE) == 0
+        assert place.front(kind).wait(timeout=PATIENCE) == forward.LOST
     assert ask(front)["pid"] == hub
 
 

@@ -36,14 +36,22 @@ class Hub:
         self.clock = ManualClock()
         self.busy = False
         self.warmed = []
+        self.left = []
+        self.owned = True
         self.writers = []
         self.services = Services(
-            serve={"lsp": echo}, busy=lambda: self.busy, status=lambda: {"tasks": 3}, warm=lambda: self.warmed.append(1)
+            serve={"lsp": echo},
+            busy=lambda: self.busy,
+            status=lambda: {"tasks": 3},
+            warm=lambda: self.warmed.append(1),
+            leave=lambda: self.left.append(1),
         )
 
     @asynccontextmanager
     async def running(self, **limits):
-        self.server = Server(self.path, self.services, self.clock, Limits(idle_exit_s=IDLE_S, **limits))
+        self.server = Server(
+            self.path, self.services, self.clock, Limits(idle_exit_s=IDLE_S, **limits), lambda: self.owned
+        )
         async with asyncio.timeout(30), asyncio.TaskGroup() as group:
             self.task = group.create_task(self.server.run())
             await self.clock.sleepers(1)
@@ -215,16 +223,43 @@ async def test_a_hub_that_nobody_can_find_any_more_ends_and_leaves_the_socket_of
     async with hub.running():
         os.unlink(hub.path)
         Path(hub.path).write_text("of another")
+        hub.owned = False
         await hub.pass_time(CHECK_S)
         await hub.task
     assert Path(hub.path).read_text() == "of another"
 
 
-async def test_a_hub_whose_socket_was_removed_ends(hub):
+async def test_a_hub_whose_socket_was_removed_listens_again_and_keeps_its_fronts(hub):
+    """Issue 3: a runtime folder that is cleaned under a live hub. The new socket is for its owner only, as the first was."""
     async with hub.running():
+        reader, writer = await hub.connected()
         os.unlink(hub.path)
         await hub.pass_time(CHECK_S)
+        assert stat.S_IMODE(Path(hub.path).stat().st_mode) == 0o600
+        await hub.connected()
+        writer.write(b"still there?")
+        assert await reader.read(100) == b"still there?"
+    assert not Path(hub.path).exists()
+
+
+async def test_a_hub_that_cannot_listen_again_ends(hub, place):
+    async with hub.running():
+        os.unlink(hub.path)
+        (place.state / "hub.sock.blocked").mkdir()  # not to be removed as a socket is
+        await hub.pass_time(CHECK_S)
         await hub.task
+    (place.state / "hub.sock.blocked").rmdir()
+
+
+async def test_a_hub_that_drains_ends_and_leaves_its_workers(hub):
+    async with hub.running():
+        assert not hub.server.left
+        reader, writer = await hub.connect(greeting("control", {}))
+        welcome(await reader.readline())
+        writer.write(b'{"method": "drain"}\n')
+        assert await reader.readline() == b'{"result": {}}\n'
+        await hub.task
+    assert (hub.server.left, hub.left) == (True, [1])
 
 
 @pytest.mark.parametrize("turns", range(8))

@@ -14,6 +14,7 @@
     │   ├── KeyReused             the same key came with another body
     │   ├── NotAWorkspace         the folder is missing, unreadable or refused
     │   ├── ApplyRefused          nothing was written: a conflict, unsaved text, a path outside the workspace
+    │   ├── WorkerRefused         a worker's own process may not use offload
     │   └── VersionMismatch       front and hub speak different protocols
     ├── WorkerError           the worker or its set-up
     │   ├── WorkerMissing         the program was not found; says where it was looked for
@@ -95,6 +96,10 @@ class ApplyRefused(CallerError):
     def __init__(self, message: str, reasons: tuple[tuple[str, str], ...] = ()) -> None:
         super().__init__(message)
         self.reasons = reasons
+
+
+class WorkerRefused(CallerError):
+    code = "worker_refused"
 
 
 class VersionMismatch(CallerError):

@@ -1,6 +1,7 @@
-"""Status and stop of the hub, in one line each way: `{"method": "status"}` → `{"result": {…}}`.
+"""Status, stop and drain of the hub, in one line each way: `{"method": "status"}` → `{"result": {…}}`.
 
-Apart from the other protocols, because it must not change: any version of the command line can stop any version of the hub.
+Apart from the other protocols, because it must not change: any version of the command line can stop any version of the hub, and a
+front of a newer protocol can make it drain: end, and leave its workers at work for the next hub to take up.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ async def serve(
     *,
     status: Callable[[], dict[str, Any]],
     stop: Callable[[str], None],
+    drain: Callable[[str], None],
 ) -> None:
     """Answer until the connection ends."""
     while line := await reader.readline():
@@ -32,7 +34,10 @@ async def serve(
         elif method == "stop":
             answer = {"result": {}}
             stop(f"asked by process {hello.pid}")
+        elif method == "drain":
+            answer = {"result": {}}
+            drain(f"process {hello.pid} wants a hub of version {hello.version}")
         else:
-            answer = {"error": {"code": "invalid_request", "message": 'the methods are "status" and "stop"'}}
+            answer = {"error": {"code": "invalid_request", "message": 'the methods are "status", "stop" and "drain"'}}
         writer.write(json.dumps(answer).encode() + b"\n")
         await writer.drain()

@@ -14,6 +14,10 @@ from offload import __version__
 PROTOCOL = 1
 LIMIT = 256 * 1024  # bytes of a first line
 CONTROL = "control"
+# The variable that everything a worker starts inherits (`processes.MARKER`, which is too slow to import here).
+MARKER = "OFFLOAD_WORKER"
+WORKER_REFUSED = "worker_refused"
+NOT_A_PERSON = "a worker's own process may not use offload: only people and their hosts start, answer and apply tasks"
 
 # One variable, and all together, take up no more than fits well into the limit of the line.
 VALUE_LIMIT = 16 * 1024
@@ -77,11 +81,12 @@ SUFFIXES = ("_API_KEY", "_TOKEN", "_BASE_URL")
 
 
 class Refusal(Exception):
-    """The hub does not take this connection. `code` is a word of the error tree."""
+    """The hub does not take this connection. `code` is a word of the error tree, `protocol` that of the hub, 0 if unknown."""
 
-    def __init__(self, code: str, message: str) -> None:
+    def __init__(self, code: str, message: str, protocol: int = 0) -> None:
         super().__init__(message)
         self.code = code
+        self.protocol = protocol
 
 
 def relevant(environ: Mapping[str, str]) -> dict[str, str]:
@@ -122,7 +127,7 @@ def welcome(line: bytes) -> tuple[str, int]:
         body = json.loads(line)
         if body["ok"]:
             return str(body["version"]), int(body["pid"])
-        refusal = Refusal(str(body["code"]), str(body["message"]))
+        refusal = Refusal(str(body["code"]), str(body["message"]), int(body.get("protocol", 0)))
     except (ValueError, TypeError, KeyError, RecursionError):
         refusal = Refusal("version_mismatch", "what listens on the hub's socket does not speak its protocol")
     raise refusal

@@ -3,10 +3,10 @@
     front → hub   {"protocol": 1, "version": "0.1.0", "kind": "lsp", "cwd": "/home/me/project", "pid": 4711,
                    "client": "", "environment": {"PATH": "…"}}
     hub → front   {"ok": true, "protocol": 1, "version": "0.1.0", "pid": 4700}
-    or            {"ok": false, "code": "version_mismatch", "message": "…"}
+    or            {"ok": false, "protocol": 1, "version": "0.1.0", "code": "version_mismatch", "message": "…"}
 
 The front sends nothing else before it has the answer. What follows is the bytes of the protocol that `kind` names. The kind
-"control" (status and stop) is understood between all versions, so that a hub of another version can be asked to end.
+"control" (status, stop, drain) is understood between all versions, so that a hub of another version can be asked to end.
 """
 
 from __future__ import annotations
@@ -47,10 +47,13 @@ def parse(line: bytes) -> Hello:
         raise Refusal("invalid_request", "the first line must be one JSON object: the hello of a front")
     protocol, version, kind = _field(body, "protocol", int), _field(body, "version", str), _field(body, "kind", str)
     if protocol != PROTOCOL and kind != CONTROL:
+        way_out = "end that hub with `offload hub stop`"
+        if protocol < PROTOCOL:
+            way_out = "restart the editor or host, so that it starts the offload that is installed now, or " + way_out
         raise Refusal(
             "version_mismatch",
             f"this front is offload {version} (protocol {protocol}), but the hub that runs is offload {__version__} "
-            f"(protocol {PROTOCOL}): end that hub with `offload hub stop`, or use one version for both",
+            f"(protocol {PROTOCOL}): {way_out}; tasks are kept",
         )
     cwd = _field(body, "cwd", str)
     if not os.path.isabs(cwd):
@@ -87,4 +90,11 @@ def accepted() -> bytes:
 
 def refused(refusal: Refusal) -> bytes:
     """The hub's bad answer."""
-    return json.dumps({"ok": False, "code": refusal.code, "message": str(refusal)}).encode() + b"\n"
+    body = {
+        "ok": False,
+        "protocol": PROTOCOL,
+        "version": __version__,
+        "code": refusal.code,
+        "message": str(refusal),
+    }
+    return json.dumps(body).encode() + b"\n"

@@ -44,6 +44,14 @@ class Lock:
             os.close(file)
         return False
 
+    def is_own(self) -> bool:
+        """Whether the lock that others would find is the one that is held here. False when the file was removed or replaced."""
+        try:
+            found = os.stat(self.path)
+        except OSError:
+            return False
+        return self._file >= 0 and os.path.samestat(found, os.fstat(self._file))
+
     def release(self) -> None:
         """Give the lock back before the process ends. Releasing what is not held does nothing."""
         if self._file >= 0:

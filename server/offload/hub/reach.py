@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import sys
@@ -9,7 +10,16 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from offload.hub import address
-from offload.hub.greeting import Refusal, greeting, welcome
+from offload.hub.greeting import (
+    CONTROL,
+    MARKER,
+    NOT_A_PERSON,
+    PROTOCOL,
+    WORKER_REFUSED,
+    Refusal,
+    greeting,
+    welcome,
+)
 from offload.hub.lock import start_lock
 
 DEADLINE_S = 30.0  # a cold start takes half a second; this is for a machine that is busy with something else
@@ -23,11 +33,13 @@ COMMAND = (sys.executable, "-E", "-P", "-X", "utf8", "-m", "offload", "hub", "ru
 
 
 class Unreachable(Exception):
-    """There is no hub to talk to. The message is one sentence that says what to do; `code` is a word of the error tree."""
+    """There is no hub to talk to. The message is one sentence that says what to do; `code` is a word of the error tree,
+    `protocol` that of the hub that refused, 0 if there is none."""
 
-    def __init__(self, message: str, code: str = "hub_unavailable") -> None:
+    def __init__(self, message: str, code: str = "hub_unavailable", protocol: int = 0) -> None:
         super().__init__(message)
         self.code = code
+        self.protocol = protocol
 
 
 class Link:
@@ -53,8 +65,11 @@ def reach(
 ) -> Link:
     """Connect to the hub of `environ`, started by `command` when there is none. `pause` is called between two attempts.
 
-    Raises `Unreachable`.
+    A hub of an older protocol is asked to make room for one of ours. Raises `Unreachable`.
     """
+    if environ.get(MARKER):
+        # The hub would see it too; but a hub that a worker starts would end with the worker.
+        raise Unreachable(NOT_A_PERSON, WORKER_REFUSED)
     try:
         state = address.state_folder(environ)
         path = address.prepare(state)
@@ -64,7 +79,7 @@ def reach(
     starter = Starter(state, environ, command)
     began, seconds = time.monotonic(), FIRST_PAUSE_S
     try:
-        while (link := attempt(path, hello, pause)) is None:
+        while (link := _attempt_or_relieve(path, hello, environ, pause)) is None:
             starter.start()
             if time.monotonic() - began > deadline_s:
                 raise Unreachable(f"no hub answered within {deadline_s:g} s; see {starter.log}")
@@ -98,7 +113,7 @@ def attempt(
     except (FileNotFoundError, ConnectionRefusedError, ConnectionResetError):
         pass
     except Refusal as refusal:
-        raise Unreachable(str(refusal), refusal.code) from refusal
+        raise Unreachable(str(refusal), refusal.code, refusal.protocol) from refusal
     except TimeoutError as error:
         raise Unreachable(f"the hub at {path} does not answer; end it with `offload hub stop`") from error
     except OSError as error:
@@ -107,6 +122,32 @@ def attempt(
         if not link:
             connection.close()
     return link
+
+
+def _attempt_or_relieve(
+    path: str, hello: bytes, environ: Mapping[str, str], pause: Callable[[float], None]
+) -> Link | None:
+    """As `attempt`; a hub of an older protocol is on its way out after this. One of a newer protocol is left alone: else two
+    versions that are both in use would end each other's hubs for ever."""
+    try:
+        return attempt(path, hello, pause)
+    except Unreachable as refused:
+        if not 0 < refused.protocol < PROTOCOL or not _drain(path, environ):
+            raise
+        return None
+
+
+def _drain(path: str, environ: Mapping[str, str]) -> bool:
+    """Ask the hub to leave its tasks to the next one; whether it will, or is gone."""
+    link = attempt(path, greeting(CONTROL, environ))
+    if link is None:
+        return True
+    with link.connection as connection:
+        connection.settimeout(ANSWER_S)
+        connection.sendall(b'{"method": "drain"}\n')
+        with connection.makefile("rb") as answers:
+            answer = answers.readline()
+    return not answer or "result" in json.loads(answer)
 
 
 def _greet(connection: socket.socket, hello: bytes, pause: Callable[[float], None], answer_s: float) -> Link | None:

@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from offload import log, settings
 from offload.core.ports import Clock
-from offload.domain.errors import HubUnavailable, OffloadError
+from offload.domain.errors import HubUnavailable, OffloadError, WorkerRefused
 from offload.hub import address, reach
 from offload.hub.clock import SystemClock
 from offload.hub.greeting import CONTROL
@@ -50,7 +50,7 @@ def run(build: Build, state: str, clock: Clock, limits: Limits, end_s: float = E
         return 0
     os.chdir("/")  # no folder is kept from being removed or unmounted
     try:
-        asyncio.run(_serve(build, path, clock, limits, end_s))
+        asyncio.run(_serve(build, Place(state, path, lock), clock, limits, end_s))
     finally:
         lock.release()
     return 0
@@ -66,14 +66,33 @@ def _take(lock: Lock, path: str) -> bool:
     return True
 
 
-async def _serve(build: Build, path: str, clock: Clock, limits: Limits, end_s: float) -> None:
+class Place:
+    """Where the hub is found, and what makes it the only one there."""
+
+    def __init__(self, state: str, path: str, lock: Lock) -> None:
+        self.path = path
+        self._state = state
+        self._lock = lock
+
+    def is_own(self) -> bool:
+        """Whether the state folder is still the one that this hub was started for; the socket's own folder is made again."""
+        if not self._lock.is_own():
+            return False
+        try:
+            address.prepare(self._state)
+        except address.AddressError:
+            return False
+        return True
+
+
+async def _serve(build: Build, place: Place, clock: Clock, limits: Limits, end_s: float) -> None:
     loop = asyncio.get_running_loop()
     signals = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
     # Started at the stop; a thread, so that it also ends a hub whose loop is stuck.
     cut_off = threading.Timer(end_s, os._exit, [70])
     cut_off.daemon = True
     async with build() as services:
-        server = Server(path, services, clock, limits)
+        server = Server(place.path, services, clock, limits, place.is_own)
 
         def stop(number: signal.Signals) -> None:
             for one in signals:
@@ -83,6 +102,9 @@ async def _serve(build: Build, path: str, clock: Clock, limits: Limits, end_s: f
         for one in signals:
             loop.add_signal_handler(one, stop, one)
         await server.run(cut_off.start)
+    if server.left:
+        # asyncio would end the workers, which are its children, with its loop.
+        os._exit(0)
     cut_off.cancel()
 
 
@@ -141,5 +163,8 @@ def _ask(environ: Mapping[str, str], method: str) -> dict[str, Any] | None:
             with connection.makefile("rb") as answers:
                 answer: dict[str, Any] = json.loads(answers.readline())["result"]
         return answer
-    except (reach.Unreachable, OSError, ValueError, KeyError) as error:
+    except reach.Unreachable as error:
+        of = WorkerRefused if error.code == WorkerRefused.code else HubUnavailable
+        raise of(f"the hub does not answer: {error}") from error
+    except (OSError, ValueError, KeyError) as error:
         raise HubUnavailable(f"the hub does not answer: {error}") from error

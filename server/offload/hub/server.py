@@ -21,7 +21,7 @@ from typing import Any, cast
 
 from offload import __version__
 from offload.core.ports import Clock
-from offload.hub import control
+from offload.hub import control, peer
 from offload.hub.greeting import CONTROL, LIMIT, PROTOCOL, Refusal
 from offload.hub.hello import Hello, accepted, parse, refused
 from offload.hub.services import Serve, Services, nothing
@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 STREAM_LIMIT = 64 * 1024 * 1024
 BACKLOG = 128
 ACCEPT_AGAIN_S = 1.0
-CHECK_S = 15.0  # how often the hub looks whether it is still needed
+CHECK_S = 2.0  # how often the hub looks whether it is still needed, and can still be found
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +47,18 @@ class Limits:
 class Server:
     """Serves one socket until `stop` is called, or nobody has needed it for long enough."""
 
-    def __init__(self, path: str, services: Services, clock: Clock, limits: Limits) -> None:
+    def __init__(self, path: str, services: Services, clock: Clock, limits: Limits, owns: Callable[[], bool]) -> None:
+        """`owns` says whether the place is still this hub's, and mends the socket's folder; it may read and write files."""
         self._path = path
+        self._owns = owns
+        self.left = False  # for another hub, see `drain`
         self._temporary = f"{path}.{os.getpid()}"
         self._services = services
         self._clock = clock
         self._limits = limits
         self._serve: dict[str, Serve] = {
             **services.serve,
-            CONTROL: partial(control.serve, status=self.status, stop=self.stop),
+            CONTROL: partial(control.serve, status=self.status, stop=self.stop, drain=self.drain),
         }
         self._stop = asyncio.Event()
         self._fronts: dict[asyncio.Task[None], Hello | None] = {}
@@ -66,6 +69,12 @@ class Server:
         """End the hub; returns at once."""
         logger.info("stopping", extra={"reason": reason})
         self._stop.set()
+
+    def drain(self, reason: str) -> None:
+        """End the hub for another one, which takes up its tasks where they are; returns at once."""
+        self.left = True
+        self._services.leave()
+        self.stop(reason)
 
     def status(self) -> dict[str, Any]:
         """What people are told of the hub."""
@@ -81,24 +90,42 @@ class Server:
 
     async def run(self, ending: Callable[[], None] = nothing) -> None:
         """Listen, and return when the hub has ended: no socket, no connection. `ending` is called when the end begins."""
-        listening = self._bind()
         async with asyncio.TaskGroup() as group:
-            accepting = group.create_task(self._accept(listening, group))
-            watching = group.create_task(self._watch())
-            os.rename(self._temporary, self._path)
-            logger.info("listening", extra={"socket": self._path, "version": __version__})
+            self._listen(group)
+            watching = group.create_task(self._watch(group))
             group.create_task(self._warm())
             await self._stop.wait()
             ending()
             # A front is counted from here on, or it waits in the queue of a listener that goes away. Then it learns of the
             # end before it has sent more than its hello, and connects again.
             watching.cancel()
-            accepting.cancel()
-            await asyncio.wait([accepting])  # and with it for the first step of every task that it has begun
+            await asyncio.wait([watching])
+            await self._listen_no_more()
             self._remove_socket()
-            listening.close()
             await self._end_connections()
         logger.info("stopped")
+
+    def _listen(self, group: asyncio.TaskGroup) -> None:
+        self._listening = self._bind()
+        self._accepting = group.create_task(self._accept(self._listening, group))
+        os.rename(self._temporary, self._path)
+        logger.info("listening", extra={"socket": self._path, "version": __version__})
+
+    async def _listen_again(self, group: asyncio.TaskGroup) -> bool:
+        """Whether it could: a cleaner of /tmp, or a hand, has removed the socket alone."""
+        if not self._owns():
+            return False
+        await self._listen_no_more()
+        try:
+            self._listen(group)
+        except OSError:
+            return False
+        return True
+
+    async def _listen_no_more(self) -> None:
+        self._accepting.cancel()
+        await asyncio.wait([self._accepting])  # and with it for the first step of every task that it has begun
+        self._listening.close()
 
     async def _accept(self, listening: socket.socket, group: asyncio.TaskGroup) -> None:
         while True:
@@ -144,13 +171,14 @@ class Server:
         except Exception:
             logger.exception("warming failed")
 
-    async def _watch(self) -> None:
+    async def _watch(self, group: asyncio.TaskGroup) -> None:
         while not self._stop.is_set():
             await self._clock.sleep(min(CHECK_S, self._limits.idle_exit_s))
             now = self._clock.now()
             if not self._is_found():
-                # The state folder was removed by hand: nobody will come any more, and another hub may own the new one.
-                self.stop("its socket is gone")
+                if not await self._listen_again(group):
+                    # The state folder was removed: nobody will come any more, and another hub may own the new one.
+                    self.stop("its place is gone")
             elif self._fronts or self._services.busy():
                 self._last_used = now
             elif now - self._last_used >= self._limits.idle_exit_s:
@@ -176,6 +204,7 @@ class Server:
             reader, writer = await asyncio.open_unix_connection(sock=connection, limit=STREAM_LIMIT)
             try:
                 self._fronts[task] = hello = await self._hello(reader)
+                await asyncio.to_thread(peer.refuse_worker, connection)
                 writer.write(accepted())
                 await self._serve[hello.kind](reader, writer, hello)
             except Refusal as refusal:

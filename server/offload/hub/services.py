@@ -22,13 +22,15 @@ class Services:
     """`serve` has one function per kind of hello; it returns when its connection is over, and is cancelled when the hub ends.
 
     `busy` is true while there is work that must not be left alone; `status` is what people are told of it; `warm` is run in
-    a thread once the hub listens, for imports that are slow and that the first connection will want.
+    a thread once the hub listens, for imports that are slow and that the first connection will want; `leave` says before the
+    end that workers are to be left at work, because another hub takes them up.
     """
 
     serve: Mapping[str, Serve]
     busy: Callable[[], bool]
     status: Callable[[], Mapping[str, Any]]
     warm: Callable[[], None] = nothing
+    leave: Callable[[], None] = nothing
 
 
 Build = Callable[[], AbstractAsyncContextManager[Services]]

@@ -28,6 +28,7 @@ HINTS: Mapping[str, str] = {
     "key_reused": "Use another key for another task.",
     "not_a_workspace": "Give the absolute folder of the project as workspace.",
     "apply_refused": "Nothing was written. Tell the user which files are in the way.",
+    "worker_refused": "Do the work yourself; what is missing, say in your last words.",
     "version_mismatch": "Ask the user to restart this host, so that it starts the offload that is installed now.",
     "worker_error": "Tell the user; another worker may do, see list_agents.",
     "worker_missing": "Tell the user what to install; another worker may do, see list_agents.",
