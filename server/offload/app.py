@@ -5,6 +5,7 @@ The edges and the workers are imported when they are first needed, so that the h
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import secrets
@@ -17,6 +18,7 @@ from pathlib import Path
 from offload.core.assembly import open_core
 from offload.core.caller import Caller
 from offload.core.delegation import Delegation
+from offload.core.housekeeping import Cleaned, keep_tidy
 from offload.core.limits import Limits
 from offload.core.ports import Clock, Worker
 from offload.domain.route import Route
@@ -60,16 +62,21 @@ async def open_services(environ: Mapping[str, str]) -> AsyncIterator[Services]:
             source=source,
             recipes=RecipeFiles(config_folder(environ) / "recipes"),
             clock=clock,
-            limits=Limits(tasks_per_workspace=settings.max_tasks, ask_timeout_s=settings.ask_timeout_s),
+            limits=Limits(
+                tasks_per_workspace=settings.max_tasks,
+                ask_timeout_s=settings.ask_timeout_s,
+                keep_days=settings.keep_days or None,
+            ),
             default_route=Route(settings.worker, settings.agent, settings.model),
             defect=log_defect,
         ) as delegation,
+        tidied(delegation, environ, clock, settings.keep_days),
     ):
         try:
             yield Services(
                 serve=serve_functions(delegation),
                 busy=lambda: bool(delegation.tasks(live=True)),
-                status=lambda: task_counts(delegation),
+                status=lambda: {**task_counts(delegation), "notes": list(journal.notes)},
                 warm=warm,
             )
         finally:
@@ -88,6 +95,22 @@ async def end_left_over(state: Path) -> None:
     from offload.workers.left_over import end_left_over  # noqa: PLC0415 - with the workers, see above
 
     await end_left_over(state / "workers")
+
+
+@asynccontextmanager
+async def tidied(delegation: Delegation, environ: Mapping[str, str], clock: Clock, days: float) -> AsyncIterator[None]:
+    """The hub cleans up by itself what is older than so many days and was decided; with 0 it never does."""
+    hub = Caller(Front.TERMINAL, "hub", Path("/"), "hub", environ)
+    if not days:
+        yield
+        return
+    cleaning = keep_tidy(lambda: delegation.clean(hub, days), clock, log_cleaned, log_defect)
+    tidying = asyncio.create_task(cleaning, name="tidying")
+    try:
+        yield
+    finally:
+        tidying.cancel()
+        await asyncio.wait([tidying])
 
 
 def serve_functions(delegation: Delegation) -> dict[str, Serve]:
@@ -127,6 +150,11 @@ def warm() -> None:
 def task_counts(delegation: Delegation) -> dict[str, int]:
     tasks = delegation.tasks(closed=True)
     return {"tasks": len(tasks), "live_tasks": sum(1 for task in tasks if task.live)}
+
+
+def log_cleaned(cleaned: Cleaned) -> None:
+    """So that nobody wonders where a task has gone."""
+    logger.info("cleaned", extra={"tasks": [looked.task.id for looked in cleaned.removed]})
 
 
 def log_defect(what: str, error: BaseException) -> None:

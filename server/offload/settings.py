@@ -72,6 +72,15 @@ class Settings(Section):
     idle_exit_s: Annotated[
         float, Field(gt=0, description="Seconds without a front and without a live task after which the hub ends.")
     ] = 600
+    keep_days: Annotated[
+        float,
+        Field(
+            ge=0,
+            description=(
+                "Days after which the hub removes a task, unless it holds work that was never applied; 0: only `offload clean` does."
+            ),
+        ),
+    ] = 30
     log_level: Annotated[
         LogLevel,
         Field(description="What is logged: debug, info, warning or error. Prompts and code only ever at debug."),

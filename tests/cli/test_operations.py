@@ -196,3 +196,24 @@ def test_json_is_what_the_table_says(terminal):
     printed = terminal.run("list-tasks", "--json").stdout
     result = next(operation.result for operation in OPERATIONS if operation.command == "list-tasks")
     assert result.model_validate(json.loads(printed)).model_dump(mode="json") == json.loads(printed)
+
+
+def test_old_tasks_are_listed_and_removed(terminal, plain):
+    """What was never applied is listed, and goes only when it is named."""
+    words = terminal.start("::text only words", "--wait", "60")
+    kept = terminal.start("::write new.txt hello", "--wait", "60")
+    dry = plain(terminal.run("clean", "--older-than-days", 0, "--dry-run").stdout)
+    assert "would be removed:" in dry
+    assert f"{words} ready" in dry
+    assert "1 changed file was never applied" in dry
+    assert "`offload clean TASK --include-unaccepted` removes what was never applied" in dry
+    assert words in {task["task_id"] for task in terminal.json("list-tasks")["tasks"]}
+
+    cleaned = terminal.json("clean", "--older-than-days", 0)
+    assert words in {task["task_id"] for task in cleaned["removed"]}
+    assert kept in {task["task_id"] for task in cleaned["kept"]}
+    assert words not in {task["task_id"] for task in terminal.json("list-tasks", "--closed")["tasks"]}
+    assert "1 younger tasks" not in plain(terminal.run("clean", "--older-than-days", 0).stdout)
+    assert "younger tasks were not looked at" in plain(terminal.run("clean", "--older-than-days", 5).stdout)
+    assert terminal.json("clean", "--include-unaccepted", "--older-than-days", 0, code=Exit.REFUSED)["error"]
+    assert f"removed: 1 {kept} ready" in plain(terminal.run("clean", kept, "--include-unaccepted").stdout)

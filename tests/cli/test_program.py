@@ -229,6 +229,19 @@ def test_what_is_missing_for_an_install_is_told(terminal, tmp_path, monkeypatch)
     assert terminal.run("install", "opencode").exit_code == Exit.MACHINE
 
 
+def test_what_was_recovered_of_a_damaged_journal_is_told_until_it_is_removed(terminal, plain, monkeypatch):
+    """The hub starts in any case, so that nobody would notice by himself."""
+    note = "The journal was damaged and was set aside as /state/journal.sqlite3.damaged-1; 7 events of 2 tasks were recovered."
+    terminal.run("hub", "stop")
+    monkeypatch.setitem(terminal.environ, "OFFLOAD_TEST_NOTES", note)
+    terminal.run("list-tasks")
+    assert note in plain(terminal.run("hub", "status").stdout)
+    assert terminal.json("hub", "status")["notes"] == [note]
+    found = checks(terminal)["journal"]
+    assert (found["found"], found["remedy"], found["ok"]) == ("was damaged", note, False)
+    terminal.run("hub", "stop")
+
+
 @pytest.mark.parametrize("front", ["lsp", "mcp"])
 def test_the_fronts_are_commands_too(front):
     """`__main__` takes a short way past the command line; whoever comes through it is served all the same."""

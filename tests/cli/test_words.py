@@ -10,7 +10,7 @@ from offload.cli.exits import BY_ERROR, Exit, exit_for
 from offload.domain import errors
 from offload.wire import words
 from offload.wire.operations import OPERATIONS
-from offload.wire.results import GetChangesResult, TaskResult
+from offload.wire.results import CleanTasksResult, GetChangesResult, TaskResult
 from offload.wire.views import TaskStatus, TaskView, WorkerView
 
 STATUS = {
@@ -243,3 +243,18 @@ def test_the_commands_page_is_fresh():
 def test_the_page_names_every_exit_code():
     for code in Exit:
         assert f"| {code.value} | {code.meaning} |" in page.page()
+
+
+@pytest.mark.parametrize(
+    ("number", "said"), [(812, "812 B"), (8200, "8.2 kB"), (1_300_000, "1.3 MB"), (2_000_000_000, "2.0 GB")]
+)
+def test_a_size_is_told_in_short(number, said):
+    assert words.size(number) == said
+
+
+def test_what_workers_left_is_told_with_its_size():
+    result = CleanTasksResult(dry_run=False, removed=[], kept=[], younger=0, left_over_bytes=8200)
+    console = Console(width=80, record=True)
+    for part in render.rendered(result):
+        console.print(part)
+    assert "left over by workers: 8.2 kB" in console.export_text()

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offload.domain.text import Encoding, index_at, split_lines, units, well_formed
+from offload.domain.text import Encoding, cut, index_at, split_lines, units, well_formed
 
 CODECS = {Encoding.UTF_8: ("utf-8", 1), Encoding.UTF_16: ("utf-16-le", 2), Encoding.UTF_32: ("utf-32-le", 4)}
 TEXT = st.text(st.one_of(st.characters(), st.sampled_from("aé漢🙂\ud800\r\n\t\x0c\u2028")), max_size=30)
@@ -76,3 +76,8 @@ def test_a_well_formed_text_can_be_said_in_utf_8_and_is_as_long_as_before(text):
 def test_a_text_without_lone_surrogates_is_left_as_it_is():
     assert well_formed("é 🙂") == "é 🙂"
     assert well_formed("plain") == "plain"
+
+
+def test_a_text_that_is_too_long_says_how_much_is_missing():
+    assert cut("12345", 5) == "12345"
+    assert cut("1234567", 5) == "12345\n[2 more characters were left out]"

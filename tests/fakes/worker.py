@@ -205,6 +205,8 @@ class FakeWorker:
         self.prompts: dict[str, str] = {}
         self.orders: list[TurnOrder] = []
         self.released: list[str] = []
+        self.cleaned: list[tuple[float, bool]] = []
+        self.left_over = 0
         self.closed = False
         self.numbers = itertools.count(1)
         self.info = info or WorkerInfo(
@@ -269,6 +271,11 @@ class FakeWorker:
 
     async def release(self, session: str, environment: Mapping[str, str]) -> None:
         self.released.append(session)
+
+    async def clean(self, before: float, *, dry_run: bool) -> int:
+        """`left_over` is what there is to be removed."""
+        self.cleaned.append((before, dry_run))
+        return self.left_over
 
     async def aclose(self) -> None:
         self.closed = True

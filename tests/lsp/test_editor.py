@@ -353,6 +353,7 @@ async def test_every_operation_of_editors_is_a_request(house, connect, shop):
         "offload/answerTask",
         "offload/applyTask",
         "offload/cancelTask",
+        "offload/cleanTasks",
         "offload/closeTask",
         "offload/continueTask",
         "offload/getChanges",

@@ -33,6 +33,10 @@ def defect(what, error):
     raise AssertionError(what) from error
 
 
+def status(delegation):
+    return {"tasks": len(delegation.tasks()), "notes": os.environ.get("OFFLOAD_TEST_NOTES", "").splitlines()}
+
+
 @asynccontextmanager
 async def build():
     state = Path(address.state_folder(os.environ))
@@ -54,7 +58,7 @@ async def build():
             caller = Caller(Front.TERMINAL, f"rpc-{next(numbers)}", Path(hello.cwd), hello.client, hello.environment)
             await serve.serve(reader, writer, caller, delegation)
 
-        yield Services(serve={"rpc": rpc}, busy=lambda: False, status=lambda: {"tasks": len(delegation.tasks())})
+        yield Services(serve={"rpc": rpc}, busy=lambda: False, status=lambda: status(delegation))
         await worker.aclose()
 
 

@@ -121,3 +121,18 @@ async def test_lines_that_are_none_are_refused(do, lines):
 async def test_an_unknown_task_is_told(do):
     with pytest.raises(UnknownTask):
         await do("get_task", task_id="nothere")
+
+
+async def test_a_cleaning_lists_what_goes_and_what_stays(house, do):
+    words = (await do("start_task", brief="::text words", wait_s=45)).task_id
+    kept = (await do("start_task", brief="::write a x\n::text done", wait_s=45)).task_id
+    dry = await do("clean_tasks", older_than_days=0, dry_run=True)
+    assert (dry.dry_run, [task.task_id for task in dry.removed], len((await do("list_tasks")).tasks)) == (
+        True,
+        [words],
+        2,
+    )
+    cleaned = await do("clean_tasks", older_than_days=0)
+    assert [task.task_id for task in cleaned.removed] == [words]
+    assert [(task.task_id, task.note) for task in cleaned.kept] == [(kept, "1 changed file was never applied")]
+    assert [task.task_id for task in (await do("list_tasks", closed=True)).tasks] == [kept]

@@ -244,3 +244,19 @@ async def test_a_server_that_cannot_be_disposed_of_is_ended_all_the_same(rig, st
         pass
     await servers.aclose()
     assert not alive(server.identity)
+
+
+async def test_the_folder_of_a_server_that_ended_long_ago_is_removed_and_that_of_a_living_one_stays(rig):
+    first = rig.servers()
+    async with first.use({}) as server:
+        folder = server.folder
+    for path in (*folder.rglob("*"), folder):
+        os.utime(path, (1000.0, 1000.0), follow_symlinks=False)
+    assert await first.clean(2000.0, dry_run=False) == 0
+    await first.aclose()
+    for path in (*folder.rglob("*"), folder):
+        os.utime(path, (1000.0, 1000.0), follow_symlinks=False)
+    found = await first.clean(2000.0, dry_run=True)
+    assert (found > 0, folder.exists()) == (True, True)
+    assert await first.clean(2000.0, dry_run=False) == found
+    assert not folder.exists()

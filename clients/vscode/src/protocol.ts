@@ -77,6 +77,40 @@ export interface CheckView {
   tail?: string;
 }
 
+export interface CleanTasksParams {
+  /** Only these tasks, whatever their age; empty for all that are old enough. */
+  task_ids?: string[];
+  /** Only tasks that have not changed for so many days; null for keep_days. */
+  older_than_days?: number | null;
+  /** Remove named tasks although their changes were never applied. */
+  include_unaccepted?: boolean;
+  /** Only list what would be removed. */
+  dry_run?: boolean;
+}
+
+/**
+ * With `dry_run` nothing was removed yet. `younger` counts tasks that were not looked at, `left_over_bytes` is what
+ * workers had left behind.
+ */
+export interface CleanTasksResult {
+  dry_run: boolean;
+  removed: CleanedTask[];
+  kept: CleanedTask[];
+  younger: number;
+  left_over_bytes: number;
+}
+
+/** `size_bytes` is that of the task's folder. `note` says why a task is kept, or which work goes with it. */
+export interface CleanedTask {
+  task_id: string;
+  title: string;
+  workspace: string;
+  phase: Phase;
+  changed_at: number;
+  size_bytes: number;
+  note: string;
+}
+
 export interface ContinueTaskParams {
   /** Id of the task, as start_task gave it; a unique beginning is enough. */
   task_id: string;
@@ -402,6 +436,8 @@ export interface Requests {
   "offload/showTasks": { params: ListTasksParams; result: TaskListView };
   /** Release a finished task's session and folder; it stays readable. */
   "offload/closeTask": { params: TaskParams; result: TaskStatus };
+  /** Remove old tasks for good, and list what is kept and why; unapplied work only of named tasks, when asked. */
+  "offload/cleanTasks": { params: CleanTasksParams; result: CleanTasksResult };
   /** Get what a task changed as one patch. */
   "offload/getChanges": { params: GetChangesParams; result: GetChangesResult };
   /** Merge a task's changes into the files on disk, all or nothing. */

@@ -91,6 +91,8 @@ def _hub() -> Iterator[Finding]:
         yield Finding("hub", other, f"This is offload {__version__}: end the other hub with `offload hub stop`.")
     else:
         yield Finding("hub", f"version {found['version']}, process {found['pid']}")
+        for note in found.get("notes", ()):
+            yield Finding("journal", "was damaged", note)
 
 
 def _workers(connect: Connect) -> Iterator[Finding]:

@@ -19,7 +19,7 @@ def status(*, as_json: bool) -> int:
         fronts = [f"{front['kind']} {front['client'] or 'unnamed'} in {front['cwd']}" for front in found["fronts"]]
         out = console()
         out.print(f"hub {found['version']}, process {found['pid']}, up {words.seconds(found['uptime_s'])}")
-        for line in fronts:
+        for line in (*fronts, *found.get("notes", ())):
             out.print(f"  {words.one_line(line)}")
     return Exit.OK if found is not None else Exit.NOT_DONE
 

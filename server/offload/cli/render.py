@@ -15,6 +15,8 @@ from offload.wire import words
 from offload.wire.operations import OPERATIONS
 from offload.wire.results import (
     ApplyTaskResult,
+    CleanedTask,
+    CleanTasksResult,
     GetChangesResult,
     ListAgentsResult,
     ListTasksResult,
@@ -163,6 +165,28 @@ def _applied(result: ApplyTaskResult) -> Iterator[RenderableType]:
     yield Text("\n".join(f"written: {words.harmless(path)}" for path in result.paths) or "nothing to write")
 
 
+def _cleaned(result: CleanTasksResult) -> Iterator[RenderableType]:
+    yield from _looked("would be removed" if result.dry_run else "removed", result.removed)
+    yield from _looked("kept", result.kept)
+    if result.left_over_bytes:
+        yield Text(f"left over by workers: {words.size(result.left_over_bytes)}")
+    if result.younger:
+        yield Text(f"{result.younger} younger tasks were not looked at")
+    if result.kept:
+        yield Text("`offload clean TASK --include-unaccepted` removes what was never applied")
+
+
+def _looked(heading: str, tasks: Sequence[CleanedTask]) -> Iterator[RenderableType]:
+    yield Text(f"{heading}: {len(tasks)}", style="bold")
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for column, ratio in (("task", None), ("phase", None), ("size", None), ("title", 2), ("note", 3)):
+        table.add_column(column, no_wrap=True, ratio=ratio, overflow="ellipsis")
+    for task in tasks:
+        texts = Text(words.one_line(task.title)), Text(words.one_line(task.note))
+        table.add_row(task.task_id, _coloured(task.phase.value), words.size(task.size_bytes), *texts)
+    yield table
+
+
 def _agents(result: ListAgentsResult) -> Iterator[RenderableType]:
     for worker in result.workers:
         yield from _worker(worker, is_default=worker.name == result.default_worker)
@@ -198,6 +222,7 @@ def _tokens(total: int, cost: float | None) -> str:
 
 RENDERERS: Mapping[type[View], Callable[[Any], Iterator[RenderableType]]] = {
     ApplyTaskResult: _applied,
+    CleanTasksResult: _cleaned,
     GetChangesResult: _diff,
     ListAgentsResult: _agents,
     ListTasksResult: _tasks,

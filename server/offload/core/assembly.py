@@ -43,4 +43,6 @@ async def open_core(
     async with Ledger(journal, Feed(), clock) as ledger:
         await recover(ledger, workspace, defect)
         async with Supervisor(ledger, workspace, worker, limits, defect) as supervisor:
-            yield Delegation(ledger, supervisor, workspace, source, recipes, Documents(), workers, default_route)
+            yield Delegation(
+                ledger, supervisor, workspace, source, recipes, Documents(), workers, default_route, limits
+            )

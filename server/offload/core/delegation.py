@@ -14,15 +14,25 @@ from offload.core.briefing import Briefing, StartRequest, asks_for_the_same, rel
 from offload.core.caller import Caller
 from offload.core.documents import Documents
 from offload.core.feed import Watcher
+from offload.core.housekeeping import Cleaned, CleanRequest, Housekeeping
 from offload.core.ids import new_task_id, new_turn_id
 from offload.core.ledger import Ledger
+from offload.core.limits import Limits
 from offload.core.ports import Recipes, Source, Worker, WorkerInfo, Workspace
 from offload.core.supervisor import Supervisor
 from offload.core.timing import within
 from offload.domain.anchor import Block
 from offload.domain.ask import Answer, Ask, AskId, AskKind
 from offload.domain.change import ChangeSet
-from offload.domain.errors import ApplyRefused, InvalidRequest, KeyReused, UnknownAsk, UnknownWorker, WrongPhase
+from offload.domain.errors import (
+    ApplyRefused,
+    InvalidRequest,
+    KeyReused,
+    UnknownAsk,
+    UnknownTask,
+    UnknownWorker,
+    WrongPhase,
+)
 from offload.domain.lifecycle import Closed, Continued, Created, Landed
 from offload.domain.recipe import Recipe
 from offload.domain.route import Route
@@ -72,6 +82,7 @@ class Delegation:
         documents: Documents,
         workers: Mapping[str, Worker],
         default_route: Route,
+        limits: Limits,
     ) -> None:
         self.recipes = recipes
         self.source = source
@@ -83,7 +94,9 @@ class Delegation:
         self._workspace = workspace
         self._workers = workers
         self._default_route = default_route
+        self._limits = limits
         self._briefing = Briefing(workspace, source, documents)
+        self._housekeeping = Housekeeping(ledger, supervisor, workspace, workers)
         self._starting: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._applying: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
@@ -174,7 +187,10 @@ class Delegation:
         return task.turn
 
     def live(self, task_id: TaskId) -> Live:
-        task = self.get(task_id)
+        try:
+            task = self.get(task_id)
+        except UnknownTask:
+            return Live()  # it was cleaned away; somebody slow still tells of its end
         place = self._supervisor.admission.position(task.spec.workspace, task.id)
         return Live(place, self._supervisor.text(task))
 
@@ -201,6 +217,23 @@ class Delegation:
             return task
 
         return await self._ledger.to_the_end(close())
+
+    async def clean(
+        self,
+        caller: Caller,
+        older_than_days: float | None = None,
+        tasks: Sequence[TaskId] = (),
+        *,
+        include_unaccepted: bool = False,
+        dry_run: bool = False,
+    ) -> Cleaned:
+        """Remove what is older, or the named tasks, for good; without a number the setting counts. Work that was never applied
+        goes only with `include_unaccepted`, and only of named tasks. Raises `InvalidRequest`, `UnknownTask`."""
+        days = self._limits.keep_days if older_than_days is None else older_than_days
+        if days is None and not tasks:
+            raise InvalidRequest("tasks are kept for ever here (keep_days is 0): say older_than_days, or name tasks")
+        request = CleanRequest(days or 0.0, tuple(tasks), include_unaccepted, dry_run)
+        return await self._ledger.to_the_end(self._housekeeping.clean(request, caller.environment))
 
     async def diff(self, task_id: TaskId, paths: Sequence[str] = ()) -> tuple[Task, ChangeSet, str]:
         """The last change set of the task, and its patch narrowed to `paths`."""

@@ -63,7 +63,8 @@ class Applied:
 
 
 class Workspace(Protocol):
-    """Private copies of the user's files, kept by git. Raises `NotAWorkspace`, `GitFailed`, `ApplyRefused`.
+    """Private copies of the user's files, kept by git. Raises `NotAWorkspace`, `GitFailed`, `ApplyRefused`, and
+    `StorageFailed` for what is worth another try when the disk has room again.
 
     `root` is always the workspace's absolute folder, which may be a sub-folder of a repository or have no repository.
     """
@@ -83,6 +84,10 @@ class Workspace(Protocol):
 
     async def collect(self, task: TaskId, root: Path, base: str) -> ChangeSet:
         """All that differs from `base` in the task folder, whether committed, staged or only written."""
+        ...
+
+    async def between(self, root: Path, older: str, newer: str) -> ChangeSet:
+        """What differs from one snapshot or result to another."""
         ...
 
     async def diff(self, root: Path, changes: ChangeSet, paths: Sequence[str] = ()) -> str:
@@ -112,6 +117,15 @@ class Workspace(Protocol):
         """Remove the task folder; snapshot and result stay readable."""
         ...
 
+    async def size(self, task: TaskId, root: Path) -> int | None:
+        """How many bytes the task folder holds; None when there is none."""
+        ...
+
+    async def forget(self, root: Path, commits: Collection[str], keep: Collection[str]) -> None:
+        """Remove snapshots and results for good. `keep` are those that other tasks of this workspace name; without any,
+        everything that is kept of the workspace goes. No snapshot of it may be on its way when this is called."""
+        ...
+
 
 class Source(Protocol):
     """Blocks of source code, found by parsing. `path` tells the language by its ending."""
@@ -126,15 +140,6 @@ class Source(Protocol):
 
     async def blocks(self, path: str, text: str) -> Sequence[Block]:
         """All named blocks, outer before inner."""
-        ...
-
-    async def size(self, task: TaskId, root: Path) -> int | None:
-        """How many bytes the task folder holds; None when there is none."""
-        ...
-
-    async def forget(self, root: Path, commits: Collection[str], keep: Collection[str]) -> None:
-        """Remove snapshots and results for good. `keep` are those that other tasks of this workspace name; without any,
-        everything that is kept of the workspace goes. No snapshot of it may be on its way when this is called."""
         ...
 
 
@@ -303,10 +308,6 @@ class Worker(Protocol):
 
     async def clean(self, before: float, *, dry_run: bool) -> int:
         """Remove what its programs have left, unless it was used since `before` or is in use; gives its size in bytes."""
-        ...
-
-    async def adopt(self) -> None:
-        """The hub has begun: what an earlier one left running is found again. Returns at once."""
         ...
 
     async def aclose(self) -> None:

@@ -4,13 +4,13 @@ who asked for it: a request, an editor or a front may go away and the turn goes 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 from offload.core.admission import Admission
 from offload.core.ledger import Ledger
@@ -51,9 +51,13 @@ from offload.domain.lifecycle import (
 )
 from offload.domain.route import differences
 from offload.domain.task import Phase, Task, TaskId
+from offload.domain.text import cut
 from offload.domain.turn import Failure, TurnId
 
+T = TypeVar("T")
+
 RETRY_STORAGE_S = 1.0
+TRANSCRIPT = 1 << 20  # characters of a turn's final text that are kept
 NOBODY_ANSWERED = "Nobody was there to allow this. Go on without it, or say what you would need it for."
 
 
@@ -267,7 +271,7 @@ class Supervisor:
                 closed = AskClosed(at=at, turn=turn, ask=event.ask, outcome=event.outcome)
                 if run.reply is not None and run.reply.ask == event.ask and event.outcome is AskOutcome.ANSWERED:
                     closed = run.reply  # The worker says that our answer has come before it has taken it from us.
-                await self._close_ask(task_id, closed)
+                await self._stored(task_id, "AskClosed", lambda: self._close_ask(task_id, closed))
 
     async def _expire(self, task_id: TaskId, run: Run, ask: AskId) -> None:
         """Deny what nobody answers in time, in words, so that the turn goes on."""
@@ -302,8 +306,10 @@ class Supervisor:
         """How the turn ended, with what the worker changed read from git first, so that no status is early."""
         task = self._ledger.get(task_id)
         at, turn = self._clock.now(), run.turn
+        end = replace(end, text=cut(end.text, TRANSCRIPT))
         try:
-            changes = await self._workspace.collect(task_id, Path(task.spec.workspace), task.base)
+            collect = partial(self._workspace.collect, task_id, Path(task.spec.workspace), task.base)
+            changes = await self._stored(task_id, "the result", collect)
         except OffloadError as error:
             message = f"the worker ended, but its changes could not be read: {error}; its folder is kept"
             failure = end.failure if isinstance(end, Failed) else Failure("collect", message)
@@ -334,12 +340,16 @@ class Supervisor:
         return Failure(Defect.code, f"offload made a mistake: {error!r}; see the hub's log")
 
     async def _record(self, task_id: TaskId, event: TurnEvent) -> Task:
-        """A journal that cannot be written now is tried again: what happened happened, and nobody else will say it."""
+        return await self._stored(task_id, type(event).__name__, lambda: self._ledger.record(task_id, event))
+
+    async def _stored(self, task_id: TaskId, what: str, store: Callable[[], Awaitable[T]]) -> T:
+        """What cannot be written now, because the disk is full, is tried again: what happened happened, and nobody else will
+        say it."""
         while True:
             try:
-                return await self._ledger.record(task_id, event)
+                return await store()
             except StorageFailed as error:
-                self._defect(f"{type(event).__name__} of task {task_id} is not stored yet", error)
+                self._defect(f"{what} of task {task_id} is not stored yet", error)
                 await self._clock.sleep(RETRY_STORAGE_S)
 
     def _moved(self, task_id: TaskId) -> None:

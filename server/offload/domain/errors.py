@@ -22,7 +22,7 @@
     │   └── TurnLost              the worker went away, or never began
     ├── EnvironmentFailure    the machine
     │   ├── GitFailed             a git command failed
-    │   ├── StorageFailed         the journal cannot be read or written (full disk, rights)
+    │   ├── StorageFailed         the journal cannot be read or written (rights, damage), or the disk is full
     │   └── HubUnavailable        no hub, and none could be started
     └── Defect                us: "cannot happen" happened
 

@@ -37,6 +37,11 @@ def well_formed(text: str) -> str:
     return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
 
 
+def cut(text: str, limit: int) -> str:
+    """The first `limit` characters, and how many were left out."""
+    return text if len(text) <= limit else f"{text[:limit]}\n[{len(text) - limit} more characters were left out]"
+
+
 def units(text: str, encoding: Encoding) -> int:
     """The length of `text` in the encoding's units."""
     if encoding is Encoding.UTF_8:

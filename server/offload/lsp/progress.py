@@ -16,8 +16,10 @@ from offload.lsp.client import Client
 
 @dataclass(slots=True)
 class _Shown:
-    """A token is never used twice: editors keep ended ones."""
+    """`task` is as it was told last: it may be cleaned away before its end is shown. A token is never used twice: editors keep
+    ended ones."""
 
+    task: Task
     token: str = field(default_factory=lambda: f"offload-{uuid.uuid4().hex}")
     news: asyncio.Event = field(default_factory=asyncio.Event)
     cancelled: bool = False
@@ -35,6 +37,7 @@ class TaskProgress:
         """A task has changed; a report follows if its progress is shown."""
         shown = self._shown.get(task.id)
         if shown is not None:
+            shown.task = task
             shown.news.set()
 
     def cancelled(self, token: int | str) -> TaskId | None:
@@ -47,28 +50,27 @@ class TaskProgress:
 
     async def show(self, task_id: TaskId) -> None:
         """Show a task's progress until it rests, or until the connection ends."""
-        if task_id in self._shown or not self._delegation.get(task_id).live:
+        task = self._delegation.get(task_id)
+        if task_id in self._shown or not task.live:
             return
-        shown = self._shown[task_id] = _Shown()
+        shown = self._shown[task_id] = _Shown(task)
         try:
             if await self._client.create_progress(shown.token):
-                await self._follow(task_id, shown)
+                await self._follow(shown)
         finally:
             del self._shown[task_id]
 
-    async def _follow(self, task_id: TaskId, shown: _Shown) -> None:
-        task = self._delegation.get(task_id)
-        begin = types.WorkDoneProgressBegin(f"offload: {task.spec.title}", cancellable=True, message=self._state(task))
+    async def _follow(self, shown: _Shown) -> None:
+        title, state = f"offload: {shown.task.spec.title}", self._state(shown.task)
+        begin = types.WorkDoneProgressBegin(title, cancellable=True, message=state)
         self._client.progress(shown.token, begin)
         try:
-            while task.live:
+            while shown.task.live:
                 await shown.news.wait()
                 shown.news.clear()
-                task = self._delegation.get(task_id)
-                self._client.progress(shown.token, types.WorkDoneProgressReport(message=self._state(task)))
+                self._client.progress(shown.token, types.WorkDoneProgressReport(message=self._state(shown.task)))
         finally:
-            task = self._delegation.get(task_id)
-            self._client.progress(shown.token, types.WorkDoneProgressEnd(message=self._state(task)))
+            self._client.progress(shown.token, types.WorkDoneProgressEnd(message=self._state(shown.task)))
 
     def _state(self, task: Task) -> str:
         return titles.state(task, self._delegation.live(task.id), self._delegation.clock.now())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from offload.core.delegation import Live, Waited
+from offload.core.housekeeping import Cleaned, Looked
 from offload.core.ports import ModelInfo, WorkerInfo
 from offload.domain.anchor import Anchor
 from offload.domain.ask import Ask, AskKind
@@ -15,7 +16,7 @@ from offload.domain.route import Route
 from offload.domain.task import Phase, Task, TaskId
 from offload.domain.turn import INTERRUPTED, Activity, Failure, Turn
 from offload.domain.usage import Usage
-from offload.wire.results import ListAgentsResult, TaskResult, WaitForTasksResult
+from offload.wire.results import CleanedTask, CleanTasksResult, ListAgentsResult, TaskResult, WaitForTasksResult
 from offload.wire.views import (
     ActivityView,
     AgentView,
@@ -200,10 +201,34 @@ def changes(changes: ChangeSet) -> ChangesView:
     )
 
 
+def cleaned(cleaned: Cleaned, *, dry_run: bool) -> CleanTasksResult:
+    """What a cleaning removed or would remove, and what it keeps."""
+    return CleanTasksResult(
+        dry_run=dry_run,
+        removed=[_looked(each) for each in cleaned.removed],
+        kept=[_looked(each) for each in cleaned.kept],
+        younger=cleaned.younger,
+        left_over_bytes=cleaned.left_over,
+    )
+
+
 def error(error: OffloadError) -> ErrorView:
     """What every edge sends about an error, beside the code of its own protocol."""
     reasons = error.reasons if isinstance(error, ApplyRefused) else ()
     return ErrorView(code=error.code, message=str(error), reasons=[f"{path}: {reason}" for path, reason in reasons])
+
+
+def _looked(looked: Looked) -> CleanedTask:
+    task = looked.task
+    return CleanedTask(
+        task_id=task.id,
+        title=task.spec.title,
+        workspace=task.spec.workspace,
+        phase=task.phase,
+        changed_at=task.changed_at,
+        size_bytes=looked.size,
+        note=looked.note,
+    )
 
 
 def _next_step(task: Task) -> str:

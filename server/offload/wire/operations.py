@@ -23,6 +23,7 @@ from offload.wire import convert
 from offload.wire.params import (
     AnswerTaskParams,
     ApplyTaskParams,
+    CleanTasksParams,
     ContinueTaskParams,
     GetChangesParams,
     GetTaskResultParams,
@@ -36,6 +37,7 @@ from offload.wire.params import (
 )
 from offload.wire.results import (
     ApplyTaskResult,
+    CleanTasksResult,
     GetChangesResult,
     ListAgentsResult,
     ListTasksResult,
@@ -157,6 +159,17 @@ async def _get_changes(delegation: Delegation, _: Caller, params: GetChangesPara
 async def _apply_task(delegation: Delegation, caller: Caller, params: ApplyTaskParams) -> ApplyTaskResult:
     task, paths = await delegation.apply(caller, TaskId(params.task_id), params.paths)
     return ApplyTaskResult(task_id=task.id, paths=list(paths))
+
+
+async def _clean_tasks(delegation: Delegation, caller: Caller, params: CleanTasksParams) -> CleanTasksResult:
+    cleaned = await delegation.clean(
+        caller,
+        params.older_than_days,
+        [TaskId(task_id) for task_id in params.task_ids],
+        include_unaccepted=params.include_unaccepted,
+        dry_run=params.dry_run,
+    )
+    return convert.cleaned(cleaned, dry_run=params.dry_run)
 
 
 async def _status_after(delegation: Delegation, task_id: TaskId, wait_s: float) -> TaskStatus:
@@ -293,6 +306,16 @@ OPERATIONS: tuple[Operation, ...] = (
         TaskStatus,
         "Release a finished task's session and folder; it stays readable.",
         _close_task,
+        fronts=NOT_MODELS,
+    ),
+    Operation(
+        "clean_tasks",
+        "cleanTasks",
+        "clean",
+        CleanTasksParams,
+        CleanTasksResult,
+        "Remove old tasks for good, and list what is kept and why; unapplied work only of named tasks, when asked.",
+        _clean_tasks,
         fronts=NOT_MODELS,
     ),
     Operation(

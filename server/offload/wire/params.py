@@ -101,3 +101,16 @@ class GetChangesParams(Params):
 class ApplyTaskParams(Params):
     task_id: TaskIdField
     paths: Annotated[list[str], Field(description="Only these files; empty for all.")] = Field(default_factory=list)
+
+
+class CleanTasksParams(Params):
+    task_ids: Annotated[
+        list[str], Field(description="Only these tasks, whatever their age; empty for all that are old enough.")
+    ] = Field(default_factory=list)
+    older_than_days: Annotated[
+        float | None, Field(ge=0, description="Only tasks that have not changed for so many days; null for keep_days.")
+    ] = None
+    include_unaccepted: Annotated[
+        bool, Field(description="Remove named tasks although their changes were never applied.")
+    ] = False
+    dry_run: Annotated[bool, Field(description="Only list what would be removed.")] = False

@@ -75,3 +75,26 @@ class ApplyTaskResult(View):
 
     task_id: str
     paths: list[str]
+
+
+class CleanedTask(View):
+    """`size_bytes` is that of the task's folder. `note` says why a task is kept, or which work goes with it."""
+
+    task_id: str
+    title: str
+    workspace: str
+    phase: Phase
+    changed_at: float
+    size_bytes: int
+    note: str
+
+
+class CleanTasksResult(View):
+    """With `dry_run` nothing was removed yet. `younger` counts tasks that were not looked at, `left_over_bytes` is what
+    workers had left behind."""
+
+    dry_run: bool
+    removed: list[CleanedTask]
+    kept: list[CleanedTask]
+    younger: int
+    left_over_bytes: int

@@ -79,3 +79,12 @@ def count(number: int) -> str:
     if number < 1000:
         return str(number)
     return f"{number / 1000:.1f}k" if number < 1_000_000 else f"{number / 1_000_000:.1f}M"
+
+
+def size(number: int) -> str:
+    """Bytes in short: "812 B", "8.2 kB", "1.3 MB", "2.0 GB"."""
+    if number < 1000:
+        return f"{number} B"
+    if number < 1_000_000:
+        return f"{number / 1000:.1f} kB"
+    return f"{number / 1_000_000:.1f} MB" if number < 1_000_000_000 else f"{number / 1_000_000_000:.1f} GB"

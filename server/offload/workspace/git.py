@@ -7,11 +7,13 @@ diff, no textconv. A filter or a diff driver is a command in a configuration fil
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping, Sequence
+import errno
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar, overload
 
-from offload.domain.errors import GitFailed
+from offload.domain.errors import EnvironmentFailure, GitFailed, StorageFailed
 from offload.processes import Completed, OutputTooLarge, Processes, TookTooLong, without
 
 Settings = Mapping[str, str]
@@ -19,6 +21,8 @@ Result = TypeVar("Result")
 Other = TypeVar("Other")
 
 OUTPUT_LIMIT = 256 << 20
+NO_SPACE = (b"No space left on device", b"Disk quota exceeded")
+FULL = (errno.ENOSPC, errno.EDQUOT)
 NOTHING_RUNS = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
 OURS = {
     "core.quotePath": "false",
@@ -79,7 +83,7 @@ class Git:
         command: list[str | Path] = ["git", *options, *NOTHING_RUNS, *arguments]
         done = await self._run(command, work_tree or git_dir, environment, stdin, output_limit)
         if done.returncode not in accepted:
-            raise GitFailed(f"git {arguments[0]} failed: {reason(done)}")
+            raise _failure(str(arguments[0]), done)
         return done
 
     async def init(self, folder: Path, object_format: str, *options: str) -> None:
@@ -95,7 +99,7 @@ class Git:
         command: list[str | Path] = ["git", "-c", "init.defaultBranch=main", *arguments]
         done = await self._run(command, folder.parent, self._ours)
         if done.returncode != 0:
-            raise GitFailed(f"git init failed: {reason(done)}")
+            raise _failure("init", done)
 
     async def _run(
         self,
@@ -115,6 +119,24 @@ class Git:
             ) from problem
         except (TookTooLong, OutputTooLarge) as problem:
             raise GitFailed(f"{problem}; the folder may hold more files than can be copied.") from problem
+
+
+def _failure(command: str, done: Completed) -> EnvironmentFailure:
+    """A full disk is told apart: what failed by it is worth another try."""
+    if any(sign in done.stderr for sign in NO_SPACE):
+        return StorageFailed(f"The disk is full, so git {command} failed: free some space.")
+    return GitFailed(f"git {command} failed: {reason(done)}")
+
+
+@contextmanager
+def full_disk_told() -> Iterator[None]:
+    """The same for what is written without git."""
+    try:
+        yield
+    except OSError as problem:
+        if problem.errno not in FULL:
+            raise
+        raise StorageFailed(f"The disk is full, so {problem.filename} was not written: free some space.") from problem
 
 
 @overload

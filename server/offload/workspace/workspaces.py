@@ -15,12 +15,12 @@ from typing import Self
 
 from offload.core.ports import Applied, Snapshot
 from offload.domain.change import ChangeSet
-from offload.domain.errors import GitFailed, InvalidRequest, NotAWorkspace
+from offload.domain.errors import GitFailed, InvalidRequest, NotAWorkspace, StorageFailed
 from offload.domain.task import TaskId
 from offload.processes import Processes
 from offload.workspace.changes import ALL, NOTHING_FOREIGN, file_changes
 from offload.workspace.forget import forget, size_of
-from offload.workspace.git import Git, literal
+from offload.workspace.git import Git, full_disk_told, literal
 from offload.workspace.index import commit, pin
 from offload.workspace.landing import apply, smudged
 from offload.workspace.repository import Repository, examine, load, prepare, private_directory
@@ -122,21 +122,23 @@ class GitWorkspaces:
             try:
                 await pin(self._git, private, commit_id, tree, known)
                 self._pinned[private] = tree
-            except GitFailed as problem:
+            except (GitFailed, StorageFailed) as problem:
                 log.warning("%s was not packed and depends on the user's objects: %s", commit_id, problem)
             finally:
                 self._working[private] -= 1
 
     async def open_folder(self, task: TaskId, root: Path, base: str) -> Path:
         repository = self._load(root)
-        clone = await make(self._git, repository, self._place(task, root), base)
+        with full_disk_told():
+            clone = await make(self._git, repository, self._place(task, root), base)
         return clone / repository.prefix
 
     async def collect(self, task: TaskId, root: Path, base: str) -> ChangeSet:
         private = private_directory(self._state_folder, root)
         self._working[private] += 1
         try:
-            changes, tree = await collect(self._git, self._place(task, root), base)
+            with full_disk_told():
+                changes, tree = await collect(self._git, self._place(task, root), base)
             if changes.files:
                 self._pin(private, changes.result, tree)
             return changes
@@ -225,7 +227,8 @@ class GitWorkspaces:
 async def _settle(shared: asyncio.Future[Snapshot], take_it: Callable[[], Awaitable[Snapshot]]) -> None:
     """Hand the outcome to all who wait; an error is theirs, not the task group's."""
     try:
-        result = await take_it()
+        with full_disk_told():
+            result = await take_it()
     except Exception as problem:  # noqa: BLE001 - the edge of a task: it is raised again in whoever asked
         shared.set_exception(problem)
     else:

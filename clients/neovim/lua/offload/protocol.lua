@@ -62,6 +62,31 @@
 ---@field seconds number
 ---@field tail? string
 
+---@class offload.CleanTasksParams
+---@field task_ids? string[] Only these tasks, whatever their age; empty for all that are old enough.
+---@field older_than_days? number|nil Only tasks that have not changed for so many days; null for keep_days.
+---@field include_unaccepted? boolean Remove named tasks although their changes were never applied.
+---@field dry_run? boolean Only list what would be removed.
+
+---With `dry_run` nothing was removed yet. `younger` counts tasks that were not looked at, `left_over_bytes` is what
+---workers had left behind.
+---@class offload.CleanTasksResult
+---@field dry_run boolean
+---@field removed offload.CleanedTask[]
+---@field kept offload.CleanedTask[]
+---@field younger integer
+---@field left_over_bytes integer
+
+---`size_bytes` is that of the task's folder. `note` says why a task is kept, or which work goes with it.
+---@class offload.CleanedTask
+---@field task_id string
+---@field title string
+---@field workspace string
+---@field phase offload.Phase
+---@field changed_at number
+---@field size_bytes integer
+---@field note string
+
 ---@class offload.ContinueTaskParams
 ---@field task_id string Id of the task, as start_task gave it; a unique beginning is enough.
 ---@field brief string The follow-up; the worker remembers the task.
@@ -336,6 +361,9 @@ M.requests = {
   ---Release a finished task's session and folder; it stays readable. Takes offload.TaskParams,
   ---answered with offload.TaskStatus.
   close_task = 'offload/closeTask',
+  ---Remove old tasks for good, and list what is kept and why; unapplied work only of named tasks, when asked. Takes offload.CleanTasksParams,
+  ---answered with offload.CleanTasksResult.
+  clean_tasks = 'offload/cleanTasks',
   ---Get what a task changed as one patch. Takes offload.GetChangesParams,
   ---answered with offload.GetChangesResult.
   get_changes = 'offload/getChanges',

@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import secrets
+import shutil
 import signal
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -20,6 +21,7 @@ from offload.core.ports import Clock
 from offload.domain.errors import OffloadError, WorkerBroken
 from offload.processes import Identity, Process, Processes, alive
 from offload.processes import stop as stop_tree
+from offload.workers.opencode import unused
 from offload.workers.opencode.client import Connection, NotThere
 from offload.workers.opencode.environment import digest, prepare, relevant, server_environment, user_config, user_folder
 from offload.workers.opencode.find import Finder
@@ -127,6 +129,17 @@ class Servers:
         """Whether the server for this environment is there already."""
         server = self._servers.get(self._key(environment))
         return server is not None and not server.gone.is_set()
+
+    async def clean(self, before: float, *, dry_run: bool) -> int:
+        """Remove the folders of servers that are gone and were not used since `before`; gives their size in bytes."""
+        total = 0
+        for folder in await asyncio.to_thread(lambda: sorted((self.launch.folder / "servers").glob("*"))):
+            async with self._locks.setdefault(folder.name, asyncio.Lock()):
+                size = await asyncio.to_thread(unused.size, folder, before)
+                if size and not dry_run:
+                    await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+                total += size
+        return total
 
     def _key(self, environment: Mapping[str, str]) -> str:
         if self._attach is not None:

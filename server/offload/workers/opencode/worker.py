@@ -92,6 +92,9 @@ class OpenCodeWorker:
             except NotThere:
                 return
 
+    async def clean(self, before: float, *, dry_run: bool) -> int:
+        return await self._servers.clean(before, dry_run=dry_run)
+
     async def aclose(self) -> None:
         await self._servers.aclose()
 
