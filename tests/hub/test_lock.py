@@ -103,3 +103,17 @@ def test_being_the_hub_and_starting_one_are_two_locks(tmp_path):
     assert start.acquire()
     hub.release()
     start.release()
+
+
+def test_a_lock_is_own_as_long_as_others_would_find_it(tmp_path):
+    path = tmp_path / "lock"
+    lock = Lock(str(path))
+    assert not lock.is_own()
+    assert lock.acquire()
+    assert lock.is_own()
+    path.rename(tmp_path / "moved")
+    assert not lock.is_own()
+    path.write_text("")
+    assert not lock.is_own()
+    lock.release()
+    assert not lock.is_own()
