@@ -56,7 +56,14 @@ class OpenCodeSettings(Section):
 class Settings(Section):
     """All settings, with their defaults."""
 
-    worker: Annotated[str, Field(description="Worker of a task that names none.")] = "opencode"
+    # Not OFFLOAD_WORKER: that is the mark of a worker's own processes, which are refused.
+    worker: Annotated[
+        str,
+        Field(
+            description="Worker of a task that names none.",
+            json_schema_extra={"variable": "OFFLOAD_DEFAULT_WORKER"},
+        ),
+    ] = "opencode"
     agent: Annotated[
         str, Field(description="The worker's agent of a task that names none; empty for the worker's default.")
     ] = ""
@@ -159,7 +166,7 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         with path.open("rb") as file:
             return tomllib.load(file)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):  # some users have a HOME that is no folder
         return {}
     except OSError as error:
         raise EnvironmentFailure(f"{path} cannot be read: {error.strerror}") from error

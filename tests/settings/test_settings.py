@@ -112,3 +112,14 @@ def test_the_page_is_fresh():
 def test_every_setting_says_what_it_is():
     for line in settings.reference().splitlines():
         assert "None" not in line
+
+
+def test_a_home_that_is_no_folder_holds_no_settings():
+    """Service accounts have /dev/null or a file for a home."""
+    assert settings.load({"HOME": "/dev/null"}) == settings.Settings()
+
+
+def test_the_mark_of_a_workers_processes_is_no_setting(load):
+    """A person who set it would be taken for a worker."""
+    assert load(OFFLOAD_WORKER="other") == settings.Settings()
+    assert load(OFFLOAD_DEFAULT_WORKER="other").worker == "other"

@@ -21,8 +21,8 @@ def program(path, says="echo 1.18.40"):
     return path
 
 
-def finder(tmp_path, path=""):
-    return Finder(AGENT, tmp_path / "own", path, Processes())
+def finder(tmp_path, path="", shell_limit_s=30):
+    return Finder(AGENT, tmp_path / "own", path, Processes(), shell_limit_s=shell_limit_s)
 
 
 async def test_a_program_that_is_nowhere_is_told_with_every_place_and_the_command_that_installs_it(tmp_path):
@@ -37,6 +37,13 @@ async def test_a_program_that_is_nowhere_is_told_with_every_place_and_the_comman
     for place in ("a", "b", "npm/bin", "home/.opencode/bin", "home/.bun/bin", "home/.local/bin", "own/node_modules"):
         assert f"{tmp_path}/{place}" in str(error.value)
     assert "`offload install opencode`" in str(error.value)
+
+
+async def test_every_place_is_told_once(tmp_path):
+    environment = {"PATH": f"{tmp_path}/a:{tmp_path}/a", "HOME": "", "SHELL": "/bin/false"}
+    with pytest.raises(WorkerMissing) as error:
+        await finder(tmp_path).find(environment)
+    assert str(error.value).count(f"{tmp_path}/a") == 1
 
 
 async def test_a_path_that_was_set_is_the_only_place(tmp_path):

@@ -6,13 +6,14 @@ import os
 import platform
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from offload.domain.errors import WorkerBroken, WorkerMissing
 from offload.processes import OutputTooLarge, Processes, TookTooLong
 from offload.workers.agent import Agent
+from offload.workers.opencode.login_shell import LIMIT_S, LoginShell, shell_of
 
 VERSION_LIMIT_S = 30.0  # the first run after an install reads 185 MB from a cold disk
 INSTALL_LIMIT_S = 600.0
@@ -28,22 +29,48 @@ class Found:
 
 
 class Finder:
-    """Looks in this order: `path` alone if it is given; the caller's PATH; the known places; `folder`, where `install` puts it."""
+    """Looks in this order: `path` alone if it is given; the caller's PATH; the known places; `folder`, where `install` puts it;
+    the PATH of the caller's login shell, which a program that a desktop has started does not have."""
 
-    def __init__(self, agent: Agent, folder: Path, path: str, processes: Processes, *, only_own: bool = False) -> None:
+    def __init__(
+        self,
+        agent: Agent,
+        folder: Path,
+        path: str,
+        processes: Processes,
+        *,
+        only_own: bool = False,
+        shell_limit_s: float = LIMIT_S,
+    ) -> None:
         self.agent = agent
         self._folder = folder
         self._path = path
         self._processes = processes
         self._only_own = only_own
+        self._shell = LoginShell(processes, shell_limit_s)
         self._versions: dict[tuple[Path, int, int], str] = {}
 
     async def find(self, environment: Mapping[str, str]) -> Found:
         """Raises `WorkerMissing` naming every place, `WorkerBroken` for a program that does not run or is of another line."""
-        searched: list[str] = []
         unfit: list[WorkerBroken] = []
-        for place in self._places(environment):
-            searched.append(str(place))
+        places = dict.fromkeys(self._places(environment))
+        if found := await self._first(places, unfit):
+            return found
+        searched = ", ".join(map(str, places))
+        if not self._path and not self._only_own:
+            more = dict.fromkeys(Path(part) for part in await self._shell.path(environment))
+            if found := await self._first([place for place in more if place not in places], unfit):
+                return found
+            shell = shell_of(environment)
+            names = ", ".join(str(place) for place in more if place not in places)
+            searched += f", and in what the login shell {shell} has on its PATH beside them ({names or 'nothing'})"
+        if unfit:
+            raise unfit[0]
+        raise WorkerMissing(f"{self.agent.title} was not found; looked in {searched}; run `{self.agent.install}`.")
+
+    async def _first(self, places: Iterable[Path], unfit: list[WorkerBroken]) -> Found | None:
+        """The first program that can be used; why others cannot goes into `unfit`."""
+        for place in places:
             for program in _programs(place, self.agent):
                 version = await self._version(program)
                 try:
@@ -52,11 +79,7 @@ class Finder:
                     unfit.append(error)
                 else:
                     return Found(program, version)
-        if unfit:
-            raise unfit[0]
-        raise WorkerMissing(
-            f"{self.agent.title} was not found; looked in {', '.join(searched)}; run `{self.agent.install}`."
-        )
+        return None
 
     def check(self, version: str, where: str) -> None:
         """Raises `WorkerBroken` for a version whose interface may be another one, and for none at all."""
