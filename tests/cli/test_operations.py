@@ -82,6 +82,18 @@ def test_a_wait_after_a_revision_ends_with_the_news(terminal):
     assert answer["after_revision"][task] > 1
 
 
+def test_a_wait_ends_when_a_worker_asks_and_goes_on_past_an_ask_that_is_known(terminal, plain):
+    task = terminal.start("::shell make everything", "--wait", 60, code=Exit.NOT_DONE)
+    shown = terminal.run("wait", task)
+    assert shown.exit_code == Exit.NOT_DONE
+    assert f"{task} waits for you" in plain(shown.stdout)
+    revision = terminal.json("task-status", task)["revision"]
+    answer = terminal.json("wait", task, "--after-revision", f"{task[:-1]}={revision}", "--timeout", 0.05, code=1)
+    assert answer["after_revision"] == {task: revision}
+    terminal.run("answer-task", task, "allow")
+    assert terminal.run("wait", task).exit_code == Exit.OK
+
+
 @pytest.mark.parametrize("word", ["=x", "task", "task=1.5"])
 def test_a_malformed_revision_is_told(terminal, plain, word):
     result = terminal.run("wait", "x", "--after-revision", word)

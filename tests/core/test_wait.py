@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from offload.domain.ask import Answer, AskId
 from offload.domain.errors import UnknownTask
 from offload.domain.task import Phase
 from tests.fakes.house import open_house
@@ -141,3 +142,22 @@ async def test_a_watcher_sees_every_task_that_changes(house):
     async with asyncio.timeout(20):
         await watching
     assert set(seen) == ids
+
+
+@pytest.mark.parametrize("every", [True, False])
+async def test_an_open_ask_ends_every_wait(house, every):
+    """Nothing goes on until somebody answers, so who waits has to be told: a model waited 40 s beside an open question."""
+    (held,) = await gated(house, "a")
+    task = await house.start("::shell rm -r build")
+    waited = await house.wait(held, task.id, every=every)
+    assert not waited.done
+    assert [each.asking for each in waited.tasks] == [False, True]
+
+
+async def test_an_ask_that_is_known_does_not_end_a_wait_and_its_answer_does(house):
+    task = await house.until((await house.start("::shell rm -r build")).id, lambda task: task.asks)
+    waiting = asyncio.create_task(house.wait(task.id, after_revision={task.id: task.revision}))
+    await settle()
+    assert not waiting.done()
+    await house.delegation.answer(house.caller, task.id, AskId(""), Answer("deny"))
+    assert (await waiting).tasks[0].revision > task.revision

@@ -386,7 +386,8 @@ export interface WaitForTasksParams {
 }
 
 /**
- * `done` says whether what was waited for has come; when it is false call again with `after_revision`.
+ * `done` says whether what was waited for has come; when it is false call again with `after_revision`. A task that is
+ * `input_required` ends the wait: answer it first.
  *
  * `left_out` counts tasks that did not fit into a short result; their revisions are there.
  */
@@ -428,7 +429,7 @@ export interface Requests {
   "offload/getTaskStatus": { params: TaskParams; result: TaskStatus };
   /** Get the worker's final words and a summary of what it changed. */
   "offload/getTaskResult": { params: GetTaskResultParams; result: TaskResult };
-  /** Wait for all or any of some tasks, or for the next progress, and say where each stands. */
+  /** Wait for all or any of some tasks, for a question of one, or for the next progress, and say where each stands. */
   "offload/waitForTasks": { params: WaitForTasksParams; result: WaitForTasksResult };
   /** List tasks in short, newest first. */
   "offload/listTasks": { params: ListTasksParams; result: ListTasksResult };

@@ -25,6 +25,7 @@ from offload.wire.results import GetChangesResult, TaskResult, WaitForTasksResul
 from offload.wire.views import TaskState, TaskStatus, View
 
 OVER_BADLY = frozenset({TaskState.FAILED, TaskState.CANCELLED})
+ASKS = TaskState.INPUT_REQUIRED
 
 
 class Hub(Protocol):
@@ -82,7 +83,8 @@ def _run(connect: Connect, operation: Operation, params: dict[str, Any], wait: f
 
 
 def wait_for(hub: Hub, params: Mapping[str, Any], seconds: float | None) -> dict[str, Any]:
-    """`wait_for_tasks`, again and again until it is done, there is news (when that was asked for), or the time is over."""
+    """`wait_for_tasks`, again and again until it is done, a worker asks, there is news (when that was asked for), or the time
+    is over."""
     end = None if seconds is None else time.monotonic() + seconds
     patience = (
         console(stderr=True).status("waiting; Ctrl-C ends the waiting, not the task") if sys.stderr.isatty() else None
@@ -96,7 +98,12 @@ def wait_for(hub: Hub, params: Mapping[str, Any], seconds: float | None) -> dict
 
 
 def _news(answer: Mapping[str, Any], after: Mapping[str, int]) -> bool:
-    return any(task["revision"] > after.get(task["task_id"], task["revision"]) for task in answer["tasks"])
+    """An ask is news, unless its task's revision is known."""
+    for task in answer["tasks"]:
+        known = next((after[begin] for begin in after if task["task_id"].startswith(begin)), None)
+        if task["state"] == ASKS if known is None else task["revision"] > known:
+            return True
+    return False
 
 
 def show(result: View) -> None:

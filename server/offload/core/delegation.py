@@ -44,7 +44,8 @@ __all__ = ["Delegation", "Live", "StartRequest", "WaitFor", "Waited"]
 
 @dataclass(frozen=True, slots=True)
 class WaitFor:
-    """`every` waits for all tasks to rest, else for one; `after_revision` ends the wait at any later revision."""
+    """`every` waits for all tasks to rest, else for one; `after_revision` ends the wait at any later revision. An open ask ends it
+    too, unless `after_revision` says that it is known."""
 
     tasks: tuple[TaskId, ...]
     every: bool
@@ -156,7 +157,7 @@ class Delegation:
         return await self._supervisor.answer(task, wanted.id, answer)
 
     async def wait(self, wanted: WaitFor) -> Waited:
-        """Until the tasks rest, one has news, or the time is over; the tasks go on whatever becomes of the wait."""
+        """Until the tasks rest, one has news or asks, or the time is over; the tasks go on whatever becomes of the wait."""
         ids = tuple(self.get(task_id).id for task_id in wanted.tasks)
         with self._ledger.feed.watching() as watcher:
             done = await within(self.clock, wanted.timeout_s, self._come(watcher, ids, wanted))
@@ -169,7 +170,7 @@ class Delegation:
             resting = [not task.live for task in tasks]
             if all(resting) if wanted.every else any(resting):
                 return True
-            if any(task.revision > seen[task.id] for task in tasks if task.id in seen):
+            if any(task.revision > seen[task.id] if task.id in seen else task.asking for task in tasks):
                 return False
             await watcher.changes()
 

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from typing import NewType
 
 from offload.domain.anchor import Anchor
-from offload.domain.ask import Ask, AskId
+from offload.domain.ask import ALWAYS, Ask, AskId, Closing
+from offload.domain.budget import Budget
+from offload.domain.profile import Profile
 from offload.domain.route import Route
 from offload.domain.turn import Activity, Turn, TurnId
 
@@ -47,7 +49,7 @@ class TaskSpec:
     """What was asked for at the start; never changes. `workspace` is an absolute folder; `title` is one short line.
 
     `buffers` holds the unsaved texts of attached editors at the start, by path relative to the workspace. `commands` are
-    the shell commands that the worker may run without asking. `key` is the caller's idempotency key, "" for none.
+    the shell commands that the worker may run without asking. `budget` holds the limits at the start. `key` is the caller's idempotency key, "" for none.
     """
 
     workspace: str
@@ -62,16 +64,21 @@ class TaskSpec:
     front: Front = Front.TERMINAL
     caller: str = ""
     key: str = ""
+    profile: Profile = Profile.WORKSPACE_WRITE
+    budget: Budget = Budget()
 
 
 @dataclass(frozen=True, slots=True)
 class Landing:
-    """One acceptance of a result into the user's files. `paths` are relative to the workspace."""
+    """One acceptance of a result into the user's files. `paths` are relative to the workspace; `wanted` are those that were
+    asked for, empty for all, and `key` came with them."""
 
     turn: TurnId
     result: str
     paths: tuple[str, ...]
     at: float
+    wanted: tuple[str, ...] = ()
+    key: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +96,7 @@ class Task:
     notes: tuple[str, ...] = ()
     activity: Activity | None = None
     asks: Mapping[AskId, Ask] = field(default_factory=dict)
+    closings: tuple[Closing, ...] = ()
     stop_requested: bool = False
     landings: tuple[Landing, ...] = ()
     closed: bool = False
@@ -97,6 +105,19 @@ class Task:
     def turn(self) -> Turn:
         """The last turn: the one that runs, or that ran last."""
         return self.turns[-1]
+
+    @property
+    def asking(self) -> bool:
+        """Whether it waits for a person's answer."""
+        return self.phase is Phase.WORKING and bool(self.asks)
+
+    def granted(self, ask: Ask) -> bool:
+        """Whether somebody allowed the very same before, and said so for the whole task."""
+        same = (ask.kind, ask.subject, ask.detail)
+        return any(
+            closing.choice == ALWAYS and (closing.ask.kind, closing.ask.subject, closing.ask.detail) == same
+            for closing in self.closings
+        )
 
     @property
     def live(self) -> bool:

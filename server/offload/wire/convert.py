@@ -110,7 +110,7 @@ def status(task: Task, live: Live, now: float, *, progress: bool = True) -> Task
 
 def state(task: Task) -> TaskState:
     """Where a task stands in the five words that MCP clients know."""
-    if task.phase is Phase.WORKING and task.asks:
+    if task.asking:
         return TaskState.INPUT_REQUIRED
     return _STATES[task.phase]
 

@@ -273,7 +273,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "wait",
         WaitForTasksParams,
         WaitForTasksResult,
-        "Wait for all or any of some tasks, or for the next progress, and say where each stands.",
+        "Wait for all or any of some tasks, for a question of one, or for the next progress, and say where each stands.",
         _wait_for_tasks,
         reads_only=True,
     ),

@@ -42,7 +42,8 @@ class TaskResult(View):
 
 
 class WaitForTasksResult(View):
-    """`done` says whether what was waited for has come; when it is false call again with `after_revision`.
+    """`done` says whether what was waited for has come; when it is false call again with `after_revision`. A task that is
+    `input_required` ends the wait: answer it first.
 
     `left_out` counts tasks that did not fit into a short result; their revisions are there.
     """

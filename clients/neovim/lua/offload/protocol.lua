@@ -300,7 +300,8 @@
 ---@field after_revision? table<string, integer>|nil Revision last seen per task id: answer as soon as one of these tasks has a later one.
 ---@field include_progress? boolean Include what the workers are doing and saying.
 
----`done` says whether what was waited for has come; when it is false call again with `after_revision`.
+---`done` says whether what was waited for has come; when it is false call again with `after_revision`. A task that is
+---`input_required` ends the wait: answer it first.
 ---
 ---`left_out` counts tasks that did not fit into a short result; their revisions are there.
 ---@class offload.WaitForTasksResult
@@ -349,7 +350,7 @@ M.requests = {
   ---Get the worker's final words and a summary of what it changed. Takes offload.GetTaskResultParams,
   ---answered with offload.TaskResult.
   get_task_result = 'offload/getTaskResult',
-  ---Wait for all or any of some tasks, or for the next progress, and say where each stands. Takes offload.WaitForTasksParams,
+  ---Wait for all or any of some tasks, for a question of one, or for the next progress, and say where each stands. Takes offload.WaitForTasksParams,
   ---answered with offload.WaitForTasksResult.
   wait_for_tasks = 'offload/waitForTasks',
   ---List tasks in short, newest first. Takes offload.ListTasksParams,
