@@ -21,8 +21,9 @@ from offload.core.delegation import Delegation
 from offload.core.housekeeping import Cleaned, keep_tidy
 from offload.core.limits import Limits
 from offload.core.ports import Clock, Worker
+from offload.domain.budget import Budget
 from offload.domain.route import Route
-from offload.domain.task import Front
+from offload.domain.task import Front, Phase, TaskId
 from offload.hub import address, run
 from offload.hub.clock import SystemClock
 from offload.hub.hello import Hello
@@ -50,8 +51,9 @@ async def open_services(environ: Mapping[str, str]) -> AsyncIterator[Services]:
     clock = SystemClock()
     processes = Processes()
     workers = open_workers(settings, state, clock)
-    await end_left_over(state)
+    left = asyncio.Event()
     async with (
+        at_work(workers, left),
         aclosing(TreeSitterSource()) as source,
         aclosing(SqliteJournal(state / "journal.sqlite3")) as journal,
         GitWorkspaces(state, processes, environ) as workspace,
@@ -65,23 +67,26 @@ async def open_services(environ: Mapping[str, str]) -> AsyncIterator[Services]:
             limits=Limits(
                 tasks_per_workspace=settings.max_tasks,
                 ask_timeout_s=settings.ask_timeout_s,
+                budget=Budget(settings.max_minutes, settings.max_turns, settings.max_tokens, settings.max_cost),
+                daily_cost=settings.max_daily_cost,
+                stall_after_s=settings.stall_after_s,
                 keep_days=settings.keep_days or None,
             ),
             default_route=Route(settings.worker, settings.agent, settings.model),
+            default_profile=settings.profile,
+            environment=environ,
             defect=log_defect,
         ) as delegation,
         tidied(delegation, environ, clock, settings.keep_days),
+        told_in_log(delegation),
     ):
-        try:
-            yield Services(
-                serve=serve_functions(delegation),
-                busy=lambda: bool(delegation.tasks(live=True)),
-                status=lambda: {**task_counts(delegation), "notes": list(journal.notes)},
-                warm=warm,
-            )
-        finally:
-            for worker in workers.values():
-                await worker.aclose()
+        yield Services(
+            serve=serve_functions(delegation),
+            busy=lambda: bool(delegation.tasks(live=True)),
+            status=lambda: {**task_counts(delegation), "notes": list(journal.notes)},
+            warm=warm,
+            leave=left.set,
+        )
 
 
 def open_workers(settings: Settings, state: Path, clock: Clock) -> dict[str, Worker]:
@@ -90,11 +95,37 @@ def open_workers(settings: Settings, state: Path, clock: Clock) -> dict[str, Wor
     return open_workers(settings, state / "workers", clock)
 
 
-async def end_left_over(state: Path) -> None:
-    """Before anything is read that they may still be writing."""
-    from offload.workers.left_over import end_left_over  # noqa: PLC0415 - with the workers, see above
+@asynccontextmanager
+async def at_work(workers: Mapping[str, Worker], left: asyncio.Event) -> AsyncIterator[None]:
+    """The workers of the hub, with what an earlier one left of them. They end after core has let go of its turns, which would
+    take their end for a loss otherwise; with `left` set they go on for the next hub, which finds them as after a crash."""
+    for worker in workers.values():
+        await worker.adopt()
+    try:
+        yield
+    finally:
+        if not left.is_set():
+            for worker in workers.values():
+                await worker.aclose()
 
-    await end_left_over(state / "workers")
+
+@asynccontextmanager
+async def told_in_log(delegation: Delegation) -> AsyncIterator[None]:
+    """The log says what becomes of each task: ids and phases, nothing of what it is about."""
+    telling = asyncio.create_task(tell_log(delegation), name="log of tasks")
+    try:
+        yield
+    finally:
+        telling.cancel()
+        await asyncio.wait([telling])
+
+
+async def tell_log(delegation: Delegation) -> None:
+    phases: dict[TaskId, Phase] = {}
+    async for task in delegation.watch():
+        if phases.get(task.id) is not task.phase:
+            phases[task.id] = task.phase
+            logger.info("task", extra={"task": task.id, "phase": task.phase.value, "turn": len(task.turns)})
 
 
 @asynccontextmanager
@@ -125,12 +156,12 @@ def serve_functions(delegation: Delegation) -> dict[str, Serve]:
     async def lsp(reader: StreamReader, writer: StreamWriter, hello: Hello) -> None:
         from offload.lsp.server import serve_editor  # noqa: PLC0415
 
-        await serve_editor(delegation, caller(hello), reader, writer)
+        await serve_editor(delegation, caller(hello), reader, writer, hello.learn)
 
     async def mcp(reader: StreamReader, writer: StreamWriter, hello: Hello) -> None:
         from offload.mcp.server import serve_model  # noqa: PLC0415
 
-        await serve_model(delegation, caller(hello), reader, writer)
+        await serve_model(delegation, caller(hello), reader, writer, named=hello.learn)
 
     async def rpc(reader: StreamReader, writer: StreamWriter, hello: Hello) -> None:
         from offload.rpc.serve import serve  # noqa: PLC0415

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.fields import FieldInfo
 
 from offload.domain.errors import EnvironmentFailure
+from offload.domain.profile import Profile
 
 FILE = "config.toml"
 
@@ -46,6 +47,14 @@ class OpenCodeSettings(Section):
     ] = ""
     url: Annotated[str, Field(description="Attach to a server that runs at this URL; empty to start one.")] = ""
     password_file: Annotated[str, Field(description="File that holds the password of the server at `url`.")] = ""
+    user: Annotated[
+        str,
+        Field(
+            min_length=1,
+            description="Name of the user of the server at `url`.",
+            json_schema_extra={"variable": "OPENCODE_SERVER_USERNAME"},
+        ),
+    ] = "opencode"
     agents: Annotated[bool, Field(description="Offer the agents of the user's own OpenCode folder.")] = True
     config: Annotated[
         str,
@@ -73,6 +82,29 @@ class Settings(Section):
     max_tasks: Annotated[
         int, Field(ge=1, le=100, description="Tasks that work at a time in one workspace; the rest wait their turn.")
     ] = 5
+    profile: Annotated[
+        Profile,
+        Field(description="What a task that says nothing may do: read-only, workspace-write, no-network or full."),
+    ] = Profile.WORKSPACE_WRITE
+    max_minutes: Annotated[
+        float,
+        Field(gt=0, description="Minutes of work of one task; waiting for you and the machine's sleep do not count."),
+    ] = 240
+    max_turns: Annotated[int, Field(ge=1, description="Turns of one task.")] = 100
+    max_tokens: Annotated[int, Field(ge=1, description="Tokens of one task, of all kinds together.")] = 100_000_000
+    max_cost: Annotated[
+        float, Field(ge=0, description="US dollars that one task may cost; a price that is not known counts as 0.")
+    ] = 50
+    max_daily_cost: Annotated[
+        float, Field(ge=0, description="US dollars that all tasks of one workspace may cost on one day (UTC).")
+    ] = 250
+    stall_after_s: Annotated[
+        float,
+        Field(
+            gt=0,
+            description="Seconds without any sign of life from worker, tools or files after which a turn is stopped.",
+        ),
+    ] = 600
     ask_timeout_s: Annotated[
         float, Field(gt=0, description="Seconds after which a worker's request that nobody answers is denied.")
     ] = 300

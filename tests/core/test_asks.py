@@ -147,7 +147,7 @@ async def test_a_question_takes_one_of_its_choices_or_free_text(house, given):
 
 async def test_a_permission_takes_nothing_but_its_choices(house):
     task, ask = await asking(house)
-    with pytest.raises(InvalidRequest, match="choice must be one of allow, deny, not 'yes'"):
+    with pytest.raises(InvalidRequest, match="choice must be one of allow, always, deny, not 'yes'"):
         await answer(house, task, ask, Answer("yes"))
     assert house.delegation.get(task.id) == task
 
@@ -158,8 +158,8 @@ async def test_an_unknown_ask_is_refused(house):
         await answer(house, task, "none", ALLOW)
     await answer(house, task, ask, ALLOW)
     task = await house.rested(task.id)
-    for named in (ask, ""):
-        with pytest.raises(UnknownAsk, match="nothing is open"):
+    for named, words in ((ask, "is closed: test answered 'allow'"), ("", "nothing is open")):
+        with pytest.raises(UnknownAsk, match=words):
             await answer(house, task, named, ALLOW)
 
 
@@ -171,7 +171,7 @@ async def test_the_first_of_two_answers_wins(house):
     second = asyncio.create_task(answer(house, task, ask, DENY))
     gate.open()
     assert (await first).asks == {}
-    with pytest.raises(UnknownAsk, match=f"{ask} is not open any more"):
+    with pytest.raises(UnknownAsk, match=f"{ask} is closed: test answered 'allow'"):
         await second
     task = await house.rested(task.id)
     assert (task.turn.text, house.worker.answers) == ("rm -r x", [ALLOW])
@@ -378,3 +378,64 @@ async def test_an_answer_after_the_worker_is_done_is_too_late(house):
     outcomes = await asyncio.gather(*callers, return_exceptions=True)
     assert isinstance(outcomes[1], UnknownAsk)
     assert house.delegation.get(task.id).asks == {}
+
+
+ALWAYS = Answer("always")
+
+
+async def test_always_allows_the_very_same_again_in_this_task_and_no_worker_is_told_so(house):
+    task, ask = await asking(house, f"{SHELL}\n{SHELL}\n::shell rm -r x y\n::text on")
+    assert task.asks[ask].choices == ("allow", "always", "deny")
+    await answer(house, task, ask, ALWAYS)
+    task = await house.until(task.id, lambda task: [each.detail for each in task.asks.values()] == ["rm -r x y"])
+    told = [(each.choice, each.by) for each in task.closings]
+    assert told == [("always", "test"), ("allow", "an earlier answer for the whole task")]
+    assert [each.choice for each in house.worker.answers] == ["allow", "allow"]
+    await answer(house, task, "", DENY)
+    await house.rested(task.id)
+    follow_up = await house.delegation.continue_(house.caller, task.id, f"{SHELL}\n::text again")
+    assert (await house.rested(follow_up.id)).turn.text == "again"
+    other, _ = await asking(house)
+    assert other.closings == ()
+
+
+async def test_always_closes_the_same_that_is_open_beside_it(tmp_path):
+    async def script(stage):
+        await stage.seen()
+        await asyncio.gather(*(stage.ask("bash", "make") for _ in range(3)), stage.ask("edit", "make"))
+        await stage.say("done")
+
+    async with open_house(tmp_path, worker=FakeWorker(script)) as house:
+        task = await house.start("go")
+        task = await house.until(task.id, lambda task: len(task.asks) == 4)
+        first, *_ = task.asks
+        await answer(house, task, first, ALWAYS)
+        task = await house.until(task.id, lambda task: len(task.asks) == 1)
+        assert [each.subject for each in task.asks.values()] == ["edit"]
+        await answer(house, task, "", ALLOW)
+        assert (await house.rested(task.id)).turn.text == "done"
+        assert house.defects == []
+
+
+async def test_always_is_no_choice_of_a_question(house):
+    task, ask = await asking(house, "::question Which one?")
+    assert task.asks[ask].choices == ("Red", "Blue")
+
+
+@pytest.mark.parametrize(
+    ("close", "words"),
+    [
+        (lambda house, task, ask: answer(house, task, ask, DENY), "is closed: test answered 'deny'"),
+        (lambda house, task, ask: expire(house), "is closed: nobody answered in time, so it was denied"),
+        (
+            lambda house, task, ask: house.worker.stage(task.turn.id).withdraw(ask),
+            "is closed: the worker does not wait for it any more",
+        ),
+    ],
+)
+async def test_whoever_comes_too_late_is_told_how_it_was_closed(house, close, words):
+    task, ask = await asking(house, f"{SHELL}\n::gate door\n::text done")
+    await close(house, task, ask)
+    await house.until(task.id, lambda task: not task.asks)
+    with pytest.raises(UnknownAsk, match=words):
+        await answer(house, task, ask, ALLOW)

@@ -21,8 +21,12 @@ AGENT = {
 MODEL = {"id": "worker", "name": "Worker", "variants": {"high": {}}, "cost": {"input": 1, "output": 2}}
 
 
+DENIED = [{"permission": "*", "pattern": "*", "action": "deny"}]  # of a session that nobody was seen to create
+
+
 class FakeOpenCode:
-    """`calls` are "METHOD /path" in order; `bodies` the last body per call; `directories` what the calls were scoped to.
+    """`calls` are "METHOD /path" in order; `bodies` the last body per call; `directories` what the calls were scoped to, `authorizations`
+    who they came from. A new session is in `directory`, if that is set.
 
     `refusals` maps a call (a regular expression) to a status, to None for a connection that is cut instead of an answer, or to
     "silence" for none at all.
@@ -32,8 +36,12 @@ class FakeOpenCode:
         self.calls = []
         self.bodies = {}
         self.directories = set()
+        self.authorizations = set()
+        self.directory = ""
         self.refusals = {}
         self.messages = {}
+        self.rules = {}  # of the sessions that were created
+        self.gives = None  # rules in place of those that are asked for
         self.children = {}
         self.status = {}
         self.permissions = []
@@ -127,6 +135,8 @@ class FakeOpenCode:
                 length = re.search(r"content-length: (\d+)", head, re.IGNORECASE)
                 body = json.loads(await reader.readexactly(int(length[1]))) if length and int(length[1]) else None
                 directory = re.search(r"x-opencode-directory: (.*)\r\n", head, re.IGNORECASE)
+                authorization = re.search(r"authorization: (.*)\r\n", head, re.IGNORECASE)
+                self.authorizations.add(authorization[1] if authorization else "")
                 await self._answer(writer, method, path, body, unquote(directory[1]) if directory else "")
         self._connections.discard(writer)
         writer.close()
@@ -184,7 +194,8 @@ class FakeOpenCode:
         if f"{method} {path}" == "POST /session":
             session = f"ses_{next(self._numbers)}"
             self.messages[session] = []
-            return 200, {"id": session}
+            self.rules[session] = self.gives if self.gives is not None else body["permission"]
+            return 200, {"id": session, **({"directory": self.directory} if self.directory else {})}
         if asked := re.fullmatch(r"/(permission|question)/(\w+)/(reply|reject)", path):
             listed = self.permissions if asked[1] == "permission" else self.questions
             known = [request for request in listed if request["id"] == asked[2]]
@@ -202,7 +213,7 @@ class FakeOpenCode:
             case "GET", "children":
                 return [{"id": child} for child in self.children.get(session, [])]
             case "GET", "":
-                return {"id": session, "directory": "/somewhere"}
+                return {"id": session, "directory": "/somewhere", "permission": self.rules.get(session, DENIED)}
             case "DELETE", "":
                 return self.messages.pop(session) is not None
             case "POST", "abort":

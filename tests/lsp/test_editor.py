@@ -86,6 +86,7 @@ async def test_what_is_announced_is_what_is_there(connect):
         "offload.cancel",
         "offload.close",
         "offload.continue",
+        "offload.resume",
         "offload.show",
         "offload.showDiff",
         "offload.start",
@@ -273,8 +274,13 @@ async def test_what_can_be_done_with_a_task_follows_its_state(house, connect, sh
     assert [title for _, title, _ in await editor.lenses(shop)][1:] == ["cancel"]
     await editor.command(ANSWER, {"task_id": task_id, "choice": "Red"})
     await house.until(task_id, lambda task: [ask.detail for ask in task.asks.values()] == ["make"])
-    assert await offered() == ["Answer allow: bash: make", "Answer deny: bash: make", "Cancel: tests for Cart.total"]
-    assert [title for _, title, _ in await editor.lenses(shop)][1:] == ["allow", "deny", "cancel"]
+    assert await offered() == [
+        "Answer allow: bash: make",
+        "Answer always: bash: make",
+        "Answer deny: bash: make",
+        "Cancel: tests for Cart.total",
+    ]
+    assert [title for _, title, _ in await editor.lenses(shop)][1:] == ["allow", "always", "deny", "cancel"]
     await editor.command(ANSWER, {"task_id": task_id, "choice": "deny"})
     await house.worker.gate("work").reached.wait()
     house.worker.gate("work").open()
@@ -295,6 +301,17 @@ async def test_what_can_be_done_with_a_task_follows_its_state(house, connect, sh
         "Send back “say why”: tests for Cart.total",
         "Close: tests for Cart.total",
     ]
+
+
+async def test_a_task_that_did_not_end_well_is_resumed(house, connect, shop):
+    editor = await connect()
+    editor.open(shop)
+    task_id = await delegated(editor, shop, "::fail it broke")
+    await house.rested(task_id)
+    offered = [action for action in await editor.actions(shop, (5, 0)) if not action[0].startswith("Delegate")]
+    assert [title for title, *_ in offered][0] == "Resume: tests for Cart.total"
+    await editor.command("offload.resume", offered[0][-1])
+    assert len((await house.rested(task_id)).turns) == 2
 
 
 async def test_a_task_that_is_being_stopped_offers_nothing(house, connect, shop):
@@ -362,6 +379,7 @@ async def test_every_operation_of_editors_is_a_request(house, connect, shop):
         "offload/getTaskStatus",
         "offload/listAgents",
         "offload/listTasks",
+        "offload/resumeTask",
         "offload/showTasks",
         "offload/startTask",
         "offload/waitForTasks",

@@ -19,7 +19,7 @@ both_eras = pytest.mark.parametrize("mode", MODES)
 @both_eras
 async def test_a_task_goes_from_start_to_result(house, mode):
     async with host(house, mode) as client:
-        assert len((await client.list_tools()).tools) == 9
+        assert len((await client.list_tools()).tools) == 10
         started = await facts(client, "start_task", brief="::write a.txt hi\n::text All done.")
         waited = await facts(client, "wait_for_tasks", task_ids=[started["task_id"]])
         assert waited["done"] is True
@@ -94,9 +94,9 @@ async def test_a_permission_is_asked_for_and_answered(house, mode):
         await house.until(task_id, lambda task: task.asks)
         status = await facts(client, "get_task_status", task_id=task_id)
         assert status["state"] == "input_required"
-        assert status["next_step"] == "Call answer_task with allow or deny, then wait_for_tasks."
+        assert status["next_step"] == "Call answer_task with allow, always (for this task) or deny, then wait_for_tasks."
         (ask,) = status["asks"]
-        assert (ask["subject"], ask["detail"], ask["choices"]) == ("bash", "rm -r build", ["allow", "deny"])
+        assert (ask["subject"], ask["detail"], ask["choices"]) == ("bash", "rm -r build", ["allow", "always", "deny"])
         await facts(client, "answer_task", task_id=task_id, choice="deny", message="keep it")
         await facts(client, "wait_for_tasks", task_ids=[task_id])
         assert (await facts(client, "get_task_result", task_id=task_id))["text"] == "keep it"

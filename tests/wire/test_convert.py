@@ -106,7 +106,7 @@ def test_the_phases_above_are_all_that_there_are():
 def test_each_phase_has_its_state_and_says_what_can_be_done(phase):
     status = told(PHASES[phase])
     assert (status.phase, status.state) == (phase, STATES.get(phase, TaskState.WORKING))
-    tool = "get_task_result" if phase is Phase.READY else "continue_task" if phase in STATES else "wait_for_tasks"
+    tool = "get_task_result" if phase is Phase.READY else "resume_task" if phase in STATES else "wait_for_tasks"
     assert tool in status.next_step
 
 
@@ -123,9 +123,9 @@ def test_a_working_task_with_an_open_ask_needs_input():
     }
 
 
-def test_a_permission_is_answered_with_allow_or_deny():
+def test_a_permission_is_answered_with_allow_always_or_deny():
     status = told([*WORKING, Asked(at=22.0, turn=T1, ask=PERMISSION)])
-    assert status.next_step == "Call answer_task with allow or deny, then wait_for_tasks."
+    assert status.next_step == "Call answer_task with allow, always (for this task) or deny, then wait_for_tasks."
 
 
 def test_a_task_that_is_being_stopped_asks_for_nothing():

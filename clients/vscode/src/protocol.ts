@@ -30,10 +30,12 @@ export interface AnswerTaskParams {
   task_id: string;
   /** Id of the open ask; may be empty when only one is open. */
   ask_id?: string;
-  /** One of the choices: "allow" or "deny", or a label. */
+  /** One of the choices: "allow", "always" (allow the very same again in this task), "deny", or a label. */
   choice: string;
   /** Words for the worker, with a denial. */
   message?: string;
+  /** Idempotency key: the same call with the same key is done once and gets the same answer. */
+  key?: string;
 }
 
 export interface ApplyTaskParams {
@@ -41,6 +43,8 @@ export interface ApplyTaskParams {
   task_id: string;
   /** Only these files; empty for all. */
   paths?: string[];
+  /** Idempotency key: the same call with the same key is done once and gets the same answer. */
+  key?: string;
 }
 
 /** `paths` were written to disk. */
@@ -51,6 +55,9 @@ export interface ApplyTaskResult {
 
 export type AskKind = "permission" | "question";
 
+/** Why an ask is no longer open. */
+export type AskOutcome = "answered" | "timed_out" | "withdrawn";
+
 /** An open permission request or question; answer it with answer_task. */
 export interface AskView {
   ask_id: string;
@@ -58,6 +65,14 @@ export interface AskView {
   subject: string;
   detail: string;
   choices: string[];
+}
+
+/** Limits of the whole task, null for none. `minutes` are minutes of work. */
+export interface BudgetView {
+  minutes?: number | null;
+  turns?: number | null;
+  tokens?: number | null;
+  cost?: number | null;
 }
 
 /** A turn's change set; `files_left_out` counts files that did not fit into a short result. */
@@ -111,11 +126,33 @@ export interface CleanedTask {
   note: string;
 }
 
+/** An ask that is over: `by` names who answered, "" when nobody did. */
+export interface ClosedAskView {
+  ask_id: string;
+  kind: AskKind;
+  subject: string;
+  detail: string;
+  outcome: AskOutcome;
+  choice: string;
+  by: string;
+  at: number;
+}
+
 export interface ContinueTaskParams {
   /** Id of the task, as start_task gave it; a unique beginning is enough. */
   task_id: string;
   /** The follow-up; the worker remembers the task. */
   brief: string;
+  /** A new limit for the whole task, if it is to have one: see start_task. */
+  max_minutes?: number | null;
+  /** A new limit for the whole task, if it is to have one: see start_task. */
+  max_turns?: number | null;
+  /** A new limit for the whole task, if it is to have one: see start_task. */
+  max_tokens?: number | null;
+  /** A new limit for the whole task, if it is to have one: see start_task. */
+  max_cost?: number | null;
+  /** Idempotency key: the same call with the same key is done once and gets the same answer. */
+  key?: string;
   /** Seconds to wait for the end before answering, 0 to 45. */
   wait_s?: number;
 }
@@ -149,6 +186,8 @@ export type Front = "lsp" | "mcp" | "rpc";
 export interface GetChangesParams {
   /** Id of the task, as start_task gave it; a unique beginning is enough. */
   task_id: string;
+  /** One turn, with its own usage and changes since it began; empty for the last turn and all changes. */
+  turn_id?: string;
   /** Only these files; empty for all. */
   paths?: string[];
 }
@@ -162,10 +201,17 @@ export interface GetChangesResult {
 export interface GetTaskResultParams {
   /** Id of the task, as start_task gave it; a unique beginning is enough. */
   task_id: string;
-  /** An earlier turn; empty for the last one. */
+  /** One turn, with its own usage and changes since it began; empty for the last turn and all changes. */
   turn_id?: string;
   /** Character of the worker's text to begin with. */
   text_offset?: number;
+}
+
+export interface GetTaskStatusParams {
+  /** Id of the task, as start_task gave it; a unique beginning is enough. */
+  task_id: string;
+  /** One turn, with its own usage and changes since it began; empty for the last turn and all changes. */
+  turn_id?: string;
 }
 
 export interface HunkView {
@@ -223,9 +269,19 @@ export interface ModelView {
 /** What has happened to a task, never what was asked for. */
 export type Phase = "queued" | "starting" | "working" | "checking" | "cancelling" | "recovering" | "ready" | "failed" | "cancelled" | "interrupted";
 
+/** Never more than the worker's own configuration lets it do, whatever the profile. */
+export type Profile = "read-only" | "workspace-write" | "no-network" | "full";
+
 export interface RecipeView {
   name: string;
   title: string;
+}
+
+export interface ResumeTaskParams {
+  /** Id of the task, as start_task gave it; a unique beginning is enough. */
+  task_id: string;
+  /** Seconds to wait for the end before answering, 0 to 45. */
+  wait_s?: number;
 }
 
 /** Who works: worker, its agent, the model as PROVIDER/MODEL, the model's variant; "" where it is left to the default. */
@@ -257,6 +313,16 @@ export interface StartTaskParams {
   model?: string;
   /** Variant of the model ("high"); empty for its default. */
   variant?: string;
+  /** What the worker may do; null for the setting's. list_agents names those that it can enforce. */
+  profile?: Profile | null;
+  /** Minutes of work of the whole task; null for the setting's. */
+  max_minutes?: number | null;
+  /** Turns of the whole task; null for the setting's. */
+  max_turns?: number | null;
+  /** Tokens of the whole task; null for the setting's. */
+  max_tokens?: number | null;
+  /** US dollars for the whole task; an unknown price is 0. Null: the setting's. */
+  max_cost?: number | null;
   /** Idempotency key: a start with the same key gives the same task. */
   key?: string;
   /** Seconds to wait for the end before answering, 0 to 45. */
@@ -296,7 +362,8 @@ export type TaskState = "working" | "input_required" | "completed" | "failed" | 
 /**
  * A task in short; `phase` says more exactly than `state` where it stands.
  *
- * `partial_text` holds the last words of the worker; `next_step` says in plain words what one can do now.
+ * `total_tokens`, `cost` and `files_changed` are of the whole task, or of the turn that was asked for; `cost_note` says when a
+ * price is not known. `partial_text` holds the last words of the worker; `next_step` says in plain words what one can do now.
  */
 export interface TaskStatus {
   task_id: string;
@@ -312,6 +379,7 @@ export interface TaskStatus {
   elapsed_s: number;
   total_tokens: number;
   cost?: number | null;
+  cost_note?: string;
   ran?: RouteView | null;
   files_changed?: number | null;
   needs_review?: string;
@@ -337,6 +405,9 @@ export interface TaskView {
   anchor: AnchorView | null;
   activity: ActivityView | null;
   asks: AskView[];
+  closed_asks?: ClosedAskView[];
+  profile?: Profile;
+  budget?: BudgetView;
   live_text: string;
   turns: TurnView[];
   notes: string[];
@@ -344,7 +415,10 @@ export interface TaskView {
   closed: boolean;
 }
 
-/** One exchange with the worker. */
+/**
+ * One exchange with the worker. `changes` is all since the task's base, which is what apply_task takes; `own_changes` is
+ * what this turn changed, null when that is the same.
+ */
 export interface TurnView {
   turn_id: string;
   brief: string;
@@ -356,6 +430,7 @@ export interface TurnView {
   usage: UsageView;
   text: string;
   changes: ChangesView | null;
+  own_changes?: ChangesView | null;
   checks: CheckView[];
   failure: FailureView | null;
   needs_review: string;
@@ -408,6 +483,7 @@ export interface WorkerView {
   models?: ModelView[];
   models_left_out?: number;
   default_model?: string;
+  profiles?: Profile[];
   problem?: string;
 }
 
@@ -419,14 +495,16 @@ export interface Requests {
   "offload/startTask": { params: StartTaskParams; result: TaskStatus };
   /** Send a follow-up to a task that is over; the worker keeps its session and its folder. */
   "offload/continueTask": { params: ContinueTaskParams; result: TaskStatus };
+  /** Let the worker of an interrupted, failed or cancelled task go on where it stood, in the same session and folder. */
+  "offload/resumeTask": { params: ResumeTaskParams; result: TaskStatus };
   /** Stop a task; it is cancelled once its worker is confirmed gone. */
   "offload/cancelTask": { params: TaskParams; result: TaskStatus };
-  /** Answer what a worker asked: a permission (allow, deny) or a question. */
+  /** Answer what a worker asked: a permission (allow, always for this task, deny) or a question. */
   "offload/answerTask": { params: AnswerTaskParams; result: TaskStatus };
   /** Get a whole task with all its turns. */
   "offload/getTask": { params: TaskParams; result: TaskView };
   /** Say in short where a task stands and what its worker is doing. */
-  "offload/getTaskStatus": { params: TaskParams; result: TaskStatus };
+  "offload/getTaskStatus": { params: GetTaskStatusParams; result: TaskStatus };
   /** Get the worker's final words and a summary of what it changed. */
   "offload/getTaskResult": { params: GetTaskResultParams; result: TaskResult };
   /** Wait for all or any of some tasks, for a question of one, or for the next progress, and say where each stands. */
@@ -439,7 +517,7 @@ export interface Requests {
   "offload/closeTask": { params: TaskParams; result: TaskStatus };
   /** Remove old tasks for good, and list what is kept and why; unapplied work only of named tasks, when asked. */
   "offload/cleanTasks": { params: CleanTasksParams; result: CleanTasksResult };
-  /** Get what a task changed as one patch. */
+  /** Get what a task changed as one patch: all that apply_task would take, or what one turn did. */
   "offload/getChanges": { params: GetChangesParams; result: GetChangesResult };
   /** Merge a task's changes into the files on disk, all or nothing. */
   "offload/applyTask": { params: ApplyTaskParams; result: ApplyTaskResult };

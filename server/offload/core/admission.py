@@ -34,12 +34,21 @@ class Admission:
         """Place in the line, 1 is next; None for a task that does not wait."""
         return next((waiting.place for waiting in self._lines[workspace] if waiting.task == task), None)
 
+    def full(self, workspace: str) -> bool:
+        """Whether the next one has to wait."""
+        return self._working[workspace] >= self._limit
+
     @asynccontextmanager
-    async def place(self, workspace: str, task: TaskId) -> AsyncIterator[None]:
-        """Held while the task works; entering waits until one is free."""
+    async def place(self, workspace: str, task: TaskId, *, at_once: bool = False) -> AsyncIterator[None]:
+        """Held while the task works; entering waits until one is free. `at_once` is for one that is at work already, which
+        counts and does not wait."""
         waiting = _Waiting(task)
-        self._lines[workspace].append(waiting)
-        self._admit(workspace)
+        if at_once:
+            self._working[workspace] += 1
+            waiting.admitted.set()
+        else:
+            self._lines[workspace].append(waiting)
+            self._admit(workspace)
         try:
             await waiting.admitted.wait()
             yield

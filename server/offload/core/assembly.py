@@ -14,6 +14,7 @@ from offload.core.ports import Clock, Journal, Recipes, Source, Worker, Workspac
 from offload.core.recovery import recover
 from offload.core.supervisor import Supervisor
 from offload.domain.errors import UnknownWorker
+from offload.domain.profile import Profile
 from offload.domain.route import Route
 
 
@@ -28,11 +29,14 @@ async def open_core(
     clock: Clock,
     limits: Limits,
     default_route: Route,
+    default_profile: Profile = Profile.WORKSPACE_WRITE,
+    environment: Mapping[str, str],
     defect: Callable[[str, BaseException], None],
 ) -> AsyncIterator[Delegation]:
-    """Tasks are recovered on entering; on leaving, turns that run are let go of, not cancelled: the next hub finds them.
+    """What becomes of live tasks is being found out on entering; on leaving, turns that run are let go of, not cancelled: the next hub finds them.
 
-    `default_route` names the worker, agent and model of a start that names none. `defect` is told what should not happen.
+    `default_route` names the worker, agent and model of a start that names none; `environment` is what recovered turns run
+    with. `defect` is told what should not happen.
     """
 
     def worker(name: str) -> Worker:
@@ -41,8 +45,17 @@ async def open_core(
         return workers[name]
 
     async with Ledger(journal, Feed(), clock) as ledger:
-        await recover(ledger, workspace, defect)
         async with Supervisor(ledger, workspace, worker, limits, defect) as supervisor:
+            await recover(ledger, supervisor, environment)
             yield Delegation(
-                ledger, supervisor, workspace, source, recipes, Documents(), workers, default_route, limits
+                ledger,
+                supervisor,
+                workspace,
+                source,
+                recipes,
+                Documents(),
+                workers,
+                default_route,
+                default_profile,
+                limits,
             )

@@ -13,7 +13,9 @@ from offload.core.caller import Caller
 from offload.core.documents import Documents
 from offload.core.ports import Source, Workspace
 from offload.domain.anchor import Anchor, Block, LineRange
+from offload.domain.budget import Budget
 from offload.domain.errors import InvalidRequest, UnknownSymbol
+from offload.domain.profile import Profile
 from offload.domain.recipe import Recipe
 from offload.domain.route import Route
 from offload.domain.task import TaskSpec
@@ -24,7 +26,8 @@ TITLE_LENGTH = 60
 
 @dataclass(frozen=True, slots=True)
 class StartRequest:
-    """A start as a front asks for it. `file` is absolute or relative to the workspace; `workspace` "" is the caller's."""
+    """A start as a front asks for it. `file` is absolute or relative to the workspace; `workspace` "" is the caller's; no
+    `profile`, and a limit of `budget` that is not given, are those of the settings."""
 
     brief: str = ""
     file: str = ""
@@ -34,6 +37,8 @@ class StartRequest:
     recipe: str = "instruction"
     route: Route = Route("")
     key: str = ""
+    profile: Profile | None = None
+    budget: Budget = Budget()
 
 
 class Briefing:
@@ -65,6 +70,8 @@ class Briefing:
             front=caller.front,
             caller=caller.name,
             key=request.key,
+            profile=request.profile or Profile.WORKSPACE_WRITE,
+            budget=request.budget,
         )
 
     async def _anchor(self, caller: Caller, request: StartRequest, root: Path) -> Anchor | None:
@@ -108,7 +115,8 @@ class Briefing:
 
 def asks_for_the_same(spec: TaskSpec, request: StartRequest, route: Route) -> bool:
     """Whether `request` is the one that `spec` was made of; the files may have changed since, so they are not looked at."""
-    if (spec.brief, spec.recipe, spec.route) != (request.brief.strip(), request.recipe, route):
+    said = (request.brief.strip(), request.recipe, route, request.profile, request.budget)
+    if (spec.brief, spec.recipe, spec.route, spec.profile, spec.budget) != said:
         return False
     if spec.anchor is None or not request.file:
         return spec.anchor is None and not request.file

@@ -7,7 +7,7 @@ import posixpath
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from offload.core.briefing import Briefing, StartRequest, asks_for_the_same, relative_path
@@ -15,31 +15,41 @@ from offload.core.caller import Caller
 from offload.core.documents import Documents
 from offload.core.feed import Watcher
 from offload.core.housekeeping import Cleaned, CleanRequest, Housekeeping
+from offload.core.idempotency import Starts, Turnstile, answered, closing_of, continued, landed, told
 from offload.core.ids import new_task_id, new_turn_id
 from offload.core.ledger import Ledger
-from offload.core.limits import Limits
+from offload.core.limits import Limits, overdrawn, spent
 from offload.core.ports import Recipes, Source, Worker, WorkerInfo, Workspace
 from offload.core.supervisor import Supervisor
 from offload.core.timing import within
 from offload.domain.anchor import Block
 from offload.domain.ask import Answer, Ask, AskId, AskKind
+from offload.domain.budget import Budget
 from offload.domain.change import ChangeSet
 from offload.domain.errors import (
     ApplyRefused,
+    BudgetSpent,
     InvalidRequest,
     KeyReused,
     UnknownAsk,
     UnknownTask,
     UnknownWorker,
+    UnsupportedProfile,
     WrongPhase,
 )
 from offload.domain.lifecycle import Closed, Continued, Created, Landed
+from offload.domain.profile import Profile
 from offload.domain.recipe import Recipe
 from offload.domain.route import Route
-from offload.domain.task import Landing, Task, TaskId
+from offload.domain.task import Landing, Phase, Task, TaskId
 from offload.domain.turn import Turn, TurnId
 
-__all__ = ["Delegation", "Live", "StartRequest", "WaitFor", "Waited"]
+RESUMED = (
+    "You were interrupted in the middle of your work. Look first at what you have done already in this folder, then go on "
+    "until the task is done. This is the task:\n\n"
+)
+
+__all__ = ["RESUMED", "Delegation", "Live", "StartRequest", "WaitFor", "Waited"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +93,7 @@ class Delegation:
         documents: Documents,
         workers: Mapping[str, Worker],
         default_route: Route,
+        default_profile: Profile,
         limits: Limits,
     ) -> None:
         self.recipes = recipes
@@ -95,10 +106,12 @@ class Delegation:
         self._workspace = workspace
         self._workers = workers
         self._default_route = default_route
+        self._default_profile = default_profile
         self._limits = limits
+        self._starts = Starts()
         self._briefing = Briefing(workspace, source, documents)
         self._housekeeping = Housekeeping(ledger, supervisor, workspace, workers)
-        self._starting: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._turnstile = Turnstile()
         self._applying: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def list_agents(self, caller: Caller, worker: str = "") -> Sequence[WorkerInfo]:
@@ -107,54 +120,101 @@ class Delegation:
         return await asyncio.gather(*(each.describe(caller.environment) for each in chosen))
 
     async def start(self, caller: Caller, request: StartRequest) -> Task:
-        """A new task, durable when this returns; it runs by itself from here on. The same key gives the same task."""
+        """A new task, durable when this returns; it runs by itself from here on. The same key gives the same task, and so
+        does the same request of a caller who was not told of the first within a minute. Raises `UnsupportedProfile`,
+        `BudgetSpent`."""
         recipe = self.recipes.get(request.recipe)
         route = self._route(request.route)
+        request = self._completed(request, route)
         root = Path(posixpath.normpath((caller.workspace / request.workspace).as_posix()))
+        located = await self._workspace.locate(root)  # refuses a folder that is not there
         if not request.workspace:
-            root = await self._workspace.locate(root)
+            root = located
         return await self._ledger.to_the_end(self._start(caller, request, root, recipe, route))
 
     async def _start(self, caller: Caller, request: StartRequest, root: Path, recipe: Recipe, route: Route) -> Task:
-        async with self._starting[request.key] if request.key else asyncio.Lock():
-            known = self._with_key(request, root, route)
-            if known is not None:
-                return known
-            spec = await self._briefing.spec(caller, request, root, recipe, route)
-            now = self.clock.now()
-            created = Created(at=now, turn=new_turn_id(now), spec=spec)
-            return await self._ledger.create(new_task_id(), created, self._launch(caller))
+        async with self._turnstile.alone(root, request.key or (caller.front, caller.name, request)):
+            task = self._started_before(caller, request, root, route)
+            if task is None:
+                self._look_for_money(str(root))
+                spec = await self._briefing.spec(caller, request, root, recipe, route)
+                now = self.clock.now()
+                created = Created(at=now, turn=new_turn_id(now), spec=spec)
+                task = await self._ledger.create(new_task_id(), created, self._launch(caller))
+            self._starts.answer(task, caller, self.clock.now())
+            return task
 
-    async def continue_(self, caller: Caller, task_id: TaskId, brief: str) -> Task:
-        """A follow-up in the worker's session. Raises `WrongPhase` while a turn runs."""
+    async def continue_(
+        self, caller: Caller, task_id: TaskId, brief: str, budget: Budget = Budget(), key: str = ""
+    ) -> Task:
+        """A follow-up in the worker's session; `budget` holds the task's limits that are new, the same key gives the same
+        turn. Raises `WrongPhase` while a turn runs, `BudgetSpent`."""
         if not brief.strip():
             raise InvalidRequest("brief is empty: say what is to be done next")
 
         def follow_up(task: Task) -> list[Continued]:
             _must_rest(task, "continued")
+            self._look_for_room(task, budget)
             now, last = self.clock.now(), task.turn
             # A worker that was never reached knows nothing of the task yet.
             prompt = brief if last.session else f"{last.prompt}\n{brief}"
-            return [Continued(at=now, turn=new_turn_id(now), brief=brief, prompt=prompt, route=last.asked)]
+            turn = new_turn_id(now)
+            return [Continued(at=now, turn=turn, brief=brief, prompt=prompt, route=last.asked, budget=budget, key=key)]
+
+        def before(task: Task) -> bool:
+            return continued(task, key, brief, budget)
+
+        return await self._begin_turn(caller, task_id, follow_up, before)
+
+    async def _begin_turn(
+        self,
+        caller: Caller,
+        task_id: TaskId,
+        decide: Callable[[Task], list[Continued]],
+        before: Callable[[Task], bool] = lambda _: False,
+    ) -> Task:
+        """The task with the turn that `decide` makes, or as it is if that was made `before`."""
 
         async def go_on() -> Task:
             task = self.get(task_id)
             async with self._applying[task.spec.workspace]:  # What is being applied is the result of a task that rests.
-                return await self._ledger.decide(task.id, follow_up, self._launch(caller))
+                if before(self.get(task.id)):
+                    return self.get(task.id)
+                return await self._ledger.decide(task.id, decide, self._launch(caller))
 
         return await self._ledger.to_the_end(go_on())
+
+    async def resume(self, caller: Caller, task_id: TaskId) -> Task:
+        """A new turn, in the same session and folder, for one that did not end well. Raises `WrongPhase` for any other."""
+
+        def again(task: Task) -> list[Continued]:
+            _must_rest(task, "resumed")
+            if task.phase is Phase.READY:
+                raise WrongPhase(f"task {task.id} is ready; send a follow-up with continue_task")
+            self._look_for_room(task, Budget())
+            now, last = self.clock.now(), task.turn
+            # The task is told again, because the worker may never have been told, or may have forgotten.
+            prompt = last.prompt if not last.session else f"{RESUMED}{last.prompt.removeprefix(RESUMED)}"
+            return [Continued(at=now, turn=new_turn_id(now), brief=last.brief, prompt=prompt, route=last.asked)]
+
+        return await self._begin_turn(caller, task_id, again)
 
     async def cancel(self, caller: Caller, task_id: TaskId) -> Task:
         """Ask for a stop; asking again, or for a task that is over, changes nothing."""
         return await self._supervisor.stop(self.get(task_id).id)
 
-    async def answer(self, caller: Caller, task_id: TaskId, ask: AskId, answer: Answer) -> Task:
-        """Answer an open ask; an empty `ask` means the only open one. Raises `UnknownAsk`, `InvalidRequest`."""
+    async def answer(self, caller: Caller, task_id: TaskId, ask: AskId, answer: Answer, key: str = "") -> Task:
+        """Answer an open ask; an empty `ask` means the only open one. The first answer counts, and with the same key it counts
+        once. Raises `UnknownAsk`, which says who was first, and `InvalidRequest`."""
         task = self.get(task_id)
-        wanted = _open_ask(task, ask)
-        if wanted.kind is AskKind.PERMISSION and answer.choice not in wanted.choices:
-            raise InvalidRequest(f"choice must be one of {', '.join(wanted.choices)}, not {answer.choice!r}")
-        return await self._supervisor.answer(task, wanted.id, answer)
+        async with self._turnstile.alone(task.id, key or object()):
+            task = self.get(task.id)
+            if answered(task, key, ask, answer):
+                return task
+            wanted = _open_ask(task, ask)
+            if wanted.kind is AskKind.PERMISSION and answer.choice not in wanted.choices:
+                raise InvalidRequest(f"choice must be one of {', '.join(wanted.choices)}, not {answer.choice!r}")
+            return await self._supervisor.answer(task, wanted.id, answer, by=caller.who, key=key)
 
     async def wait(self, wanted: WaitFor) -> Waited:
         """Until the tasks rest, one has news or asks, or the time is over; the tasks go on whatever becomes of the wait."""
@@ -236,20 +296,31 @@ class Delegation:
         request = CleanRequest(days or 0.0, tuple(tasks), include_unaccepted, dry_run)
         return await self._ledger.to_the_end(self._housekeeping.clean(request, caller.environment))
 
-    async def diff(self, task_id: TaskId, paths: Sequence[str] = ()) -> tuple[Task, ChangeSet, str]:
-        """The last change set of the task, and its patch narrowed to `paths`."""
+    async def diff(
+        self, task_id: TaskId, paths: Sequence[str] = (), turn_id: TurnId = TurnId("")
+    ) -> tuple[Task, ChangeSet, str]:
+        """All that the task changed since its base, which is what `apply` takes; with `turn_id` what that turn changed since
+        it began. The patch is narrowed to `paths`."""
         task = self.get(task_id)
-        _, changes = _changes(task)
+        changes = self.turn(task, turn_id).own_changes if turn_id else _changes(task)[1]
+        if changes is None:
+            raise WrongPhase(f"turn {turn_id} of task {task.id} has no changes yet")
         root = Path(task.spec.workspace)
         return task, changes, await self._workspace.diff(root, changes, _narrowed(root, changes, paths))
 
-    async def apply(self, caller: Caller, task_id: TaskId, paths: Sequence[str] = ()) -> tuple[Task, Sequence[str]]:
-        """Merge the change set, or those of its files, onto the disk; nothing is written when one file is refused."""
-        return await self._ledger.to_the_end(self._apply(task_id, paths))
+    async def apply(
+        self, caller: Caller, task_id: TaskId, paths: Sequence[str] = (), key: str = ""
+    ) -> tuple[Task, Sequence[str]]:
+        """Merge the change set, or those of its files, onto the disk; nothing is written when one file is refused. The same
+        key gives the same answer, and nothing is written again."""
+        return await self._ledger.to_the_end(self._apply(task_id, paths, key))
 
-    async def _apply(self, task_id: TaskId, paths: Sequence[str]) -> tuple[Task, Sequence[str]]:
+    async def _apply(self, task_id: TaskId, paths: Sequence[str], key: str) -> tuple[Task, Sequence[str]]:
         async with self._applying[self.get(task_id).spec.workspace]:
             task = self.get(task_id)
+            before = landed(task, key, paths)
+            if before is not None:
+                return task, before.paths
             _must_rest(task, "applied", closed_too=True)
             turn_id, changes = _changes(task)
             if not changes.files:
@@ -258,7 +329,7 @@ class Delegation:
             unsaved = await self._briefing.unsaved(root)
             applied = await self._workspace.apply(root, changes, unsaved, _narrowed(root, changes, paths))
             now = self.clock.now()
-            landing = Landing(turn_id, changes.result, applied.paths, now)
+            landing = Landing(turn_id, changes.result, applied.paths, now, tuple(paths), key)
             return await self._ledger.record(task.id, Landed(at=now, landing=landing)), applied.paths
 
     def watching(self) -> AbstractContextManager[Watcher]:
@@ -293,14 +364,45 @@ class Delegation:
     def _launch(self, caller: Caller) -> Callable[[Task], None]:
         return lambda task: self._supervisor.launch(task, caller.environment)
 
-    def _with_key(self, request: StartRequest, root: Path, route: Route) -> Task | None:
-        """The task that was started with the same key. Raises `KeyReused` when it was another request."""
-        for task in self._ledger.all() if request.key else ():
-            if task.spec.key == request.key and task.spec.workspace == str(root):
-                if asks_for_the_same(task.spec, request, route):
-                    return task
-                raise KeyReused(f"the key {request.key!r} was used for another request (task {task.id}); use a new key")
-        return None
+    def _completed(self, request: StartRequest, route: Route) -> StartRequest:
+        """With what the settings say of limits and profile where it says nothing."""
+        profile = request.profile or self._default_profile
+        can = self._workers[route.worker].profiles
+        if profile not in can:
+            known = ", ".join(each for each in Profile if each in can)
+            raise UnsupportedProfile(
+                f"the worker {route.worker!r} cannot enforce the profile {profile}; it can {known}"
+            )
+        return replace(request, profile=profile, budget=request.budget.over(self._limits.budget))
+
+    def _started_before(self, caller: Caller, request: StartRequest, root: Path, route: Route) -> Task | None:
+        """The task that this very request was for. Raises `KeyReused` when its key came with another."""
+        here = [task for task in self._ledger.all() if task.spec.workspace == str(root)]
+        if request.key:
+            for task in here:
+                if task.spec.key == request.key:
+                    if asks_for_the_same(task.spec, request, route):
+                        return task
+                    raise KeyReused(
+                        f"the key {request.key!r} was used for another request (task {task.id}); use a new key"
+                    )
+            return None
+        untold = self._starts.undelivered(here, caller, self.clock.now())
+        return next((task for task in untold if asks_for_the_same(task.spec, request, route)), None)
+
+    def _look_for_room(self, task: Task, budget: Budget) -> None:
+        """Raises `BudgetSpent` when there is nothing left for another turn."""
+        reached = spent(task, budget.over(task.turn.budget))
+        if reached:
+            raise BudgetSpent(
+                f"task {task.id} has nothing left for another turn: {reached}; continue_task can raise it"
+            )
+        self._look_for_money(task.spec.workspace)
+
+    def _look_for_money(self, workspace: str) -> None:
+        reached = overdrawn(self._ledger.all(), workspace, self._limits.daily_cost, self.clock.now())
+        if reached:
+            raise BudgetSpent(f"nothing is started here any more today: {reached}")
 
 
 def _must_rest(task: Task, what: str, *, closed_too: bool = False) -> None:
@@ -315,6 +417,9 @@ def _open_ask(task: Task, ask_id: AskId) -> Ask:
         return task.asks[ask_id]
     if not ask_id and len(task.asks) == 1:
         return next(iter(task.asks.values()))
+    closing = closing_of(task, ask_id)
+    if closing is not None:
+        raise UnknownAsk(f"{ask_id} of task {task.id} is closed: {told(closing)}")
     known = f"open are {', '.join(task.asks)}" if task.asks else "nothing is open"
     raise UnknownAsk(f"task {task.id} has no open ask {ask_id!r}; {known}")
 

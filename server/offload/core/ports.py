@@ -15,10 +15,11 @@ from offload.domain.anchor import Block
 from offload.domain.ask import Answer, Ask, AskId, AskOutcome
 from offload.domain.change import ChangeSet
 from offload.domain.lifecycle import Event
+from offload.domain.profile import Profile
 from offload.domain.recipe import Recipe
 from offload.domain.route import Route
 from offload.domain.task import TaskId
-from offload.domain.turn import Activity, Failure, TurnId
+from offload.domain.turn import Activity, Failure, Survivor, TurnId
 from offload.domain.usage import Usage
 
 
@@ -90,6 +91,11 @@ class Workspace(Protocol):
         """What differs from one snapshot or result to another."""
         ...
 
+    async def last_change(self, task: TaskId, root: Path) -> float:
+        """When something in the task folder was last written, by the file system's clock; it is the same as long as nothing
+        is. 0.0 when there is no folder."""
+        ...
+
     async def diff(self, root: Path, changes: ChangeSet, paths: Sequence[str] = ()) -> str:
         """The change set as one patch in git's format; `paths` narrows it."""
         ...
@@ -114,7 +120,7 @@ class Workspace(Protocol):
         ...
 
     async def release(self, task: TaskId, root: Path) -> None:
-        """Remove the task folder; snapshot and result stay readable."""
+        """End what a worker left running in the task folder, and remove it; snapshot and result stay readable."""
         ...
 
     async def size(self, task: TaskId, root: Path) -> int | None:
@@ -180,11 +186,16 @@ class WorkerInfo:
     models: tuple[ModelInfo, ...] = ()
     default_model: str = ""
     problem: str = ""
+    profiles: tuple[Profile, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class TurnOrder:
-    """One turn to be run. `session` is "" for a new one; `environment` is that of the caller, never stored."""
+    """One turn to be run. `session` is "" for a new one; `environment` is that of the caller, never stored.
+
+    With `resume` the turn was begun before and left: it is met again if it is still there, and its prompt goes out only if it
+    never did. `environment` is the hub's own then.
+    """
 
     task: TaskId
     turn: TurnId
@@ -195,6 +206,8 @@ class TurnOrder:
     commands: tuple[str, ...]
     session: str
     environment: Mapping[str, str]
+    resume: bool = False
+    profile: Profile = Profile.WORKSPACE_WRITE
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,13 +273,36 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Halted:
-    """The last event after `stop`: the turn is verified to be over. `text` is what the worker had said so far."""
+    """The last event after `stop`: the turn and its tools' processes are verified to be over. `text` is what the worker had said so far."""
 
     text: str = ""
 
 
-Happening = Opened | Seen | Doing | Said | Used | AskOpened | AskOver
-End = Finished | Failed | Halted
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """The last event of a turn whose worker went away in the middle of it; what it had started is ended. `text` is what it had
+    said so far. It is `sure` when what is stored was read after that, and the turn is not finished there."""
+
+    reason: str
+    text: str = ""
+    sure: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Alive:
+    """The worker gave a sign of life that is nothing to tell of: a tool that prints, say. Every now and then is enough."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unstopped:
+    """The last event after `stop` when processes of the turn could not be ended. `text` is what the worker had said so far."""
+
+    survivors: tuple[Survivor, ...]
+    text: str = ""
+
+
+Happening = Opened | Seen | Doing | Said | Used | AskOpened | AskOver | Alive
+End = Finished | Failed | Halted | Lost | Unstopped
 WorkerEvent = Happening | End
 
 
@@ -274,7 +310,7 @@ class WorkerTurn(Protocol):
     """A turn that runs."""
 
     def events(self) -> AsyncIterator[WorkerEvent]:
-        """What happens, ending with exactly one `Finished`, `Failed` or `Halted`. To be iterated once."""
+        """What happens, ending with exactly one `Finished`, `Failed`, `Halted`, `Lost` or `Unstopped`. To be iterated once."""
         ...
 
     async def answer(self, ask: AskId, answer: Answer) -> None:
@@ -282,7 +318,8 @@ class WorkerTurn(Protocol):
         ...
 
     async def stop(self) -> None:
-        """Abort the turn; `events` ends with `Halted` once the worker is verified idle (or with what came first)."""
+        """Abort the turn; `events` ends with `Halted` once the worker is verified idle and its tools' processes are gone, with
+        `Unstopped` when some cannot be ended, or with what came first."""
         ...
 
 
@@ -291,6 +328,15 @@ class Worker(Protocol):
 
     @property
     def name(self) -> str: ...
+
+    @property
+    def profiles(self) -> frozenset[Profile]:
+        """Those that it can enforce; a task with another one is refused."""
+        ...
+
+    async def check(self, route: Route, environment: Mapping[str, str]) -> None:
+        """Raises what entering a turn with this route would raise, for a turn that has to wait first."""
+        ...
 
     async def describe(self, environment: Mapping[str, str]) -> WorkerInfo:
         """What the worker offers; a missing or broken one is described by `problem`, not raised."""
@@ -308,6 +354,10 @@ class Worker(Protocol):
 
     async def clean(self, before: float, *, dry_run: bool) -> int:
         """Remove what its programs have left, unless it was used since `before` or is in use; gives its size in bytes."""
+        ...
+
+    async def adopt(self) -> None:
+        """The hub has begun: what an earlier one left running is found again. Returns at once."""
         ...
 
     async def aclose(self) -> None:

@@ -13,34 +13,43 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from offload.core.admission import Admission
+from offload.core.idempotency import closing_of, told
 from offload.core.ledger import Ledger
-from offload.core.limits import Limits
+from offload.core.limits import Limits, overdrawn
 from offload.core.ports import (
+    Alive,
     AskOpened,
+    AskOver,
     Doing,
     End,
     Failed,
     Finished,
     Halted,
     Happening,
+    Lost,
     Opened,
     Said,
     Seen,
     TurnOrder,
+    Unstopped,
     Used,
     Worker,
     WorkerTurn,
     Workspace,
 )
-from offload.domain.ask import DENY, Answer, AskId, AskOutcome
+from offload.core.watch import BUDGET, Watch
+from offload.domain.ask import ALLOW, ALWAYS, DENY, Answer, Ask, AskId, AskKind, AskOutcome
+from offload.domain.change import ChangeSet
 from offload.domain.errors import Defect, OffloadError, StorageFailed, TurnLost, UnknownAsk
 from offload.domain.lifecycle import (
     ActivityChanged,
     Admitted,
     AskClosed,
     Asked,
+    CannotResume,
     SessionOpened,
     Snapshotted,
+    StopIncomplete,
     Stopped,
     StopRequested,
     TurnEnded,
@@ -48,6 +57,7 @@ from offload.domain.lifecycle import (
     TurnFailed,
     TurnSeen,
     UsageSeen,
+    WorkLost,
 )
 from offload.domain.route import differences
 from offload.domain.task import Phase, Task, TaskId
@@ -57,7 +67,9 @@ from offload.domain.turn import Failure, TurnId
 T = TypeVar("T")
 
 RETRY_STORAGE_S = 1.0
+LOOKS = 3  # how often a worker that goes away is tried in one turn
 TRANSCRIPT = 1 << 20  # characters of a turn's final text that are kept
+EARLIER_ANSWER = "an earlier answer for the whole task"
 NOBODY_ANSWERED = "Nobody was there to allow this. Go on without it, or say what you would need it for."
 
 
@@ -65,11 +77,13 @@ NOBODY_ANSWERED = "Nobody was there to allow this. Go on without it, or say what
 class Run:
     """A turn that runs here: what it takes to stop it and to answer it.
 
-    `beside` holds what runs along with the worker and ends with it; `reply` is the answer that is on its way to the worker.
+    `beside` holds what runs along with the worker and ends with it; `reply` is the answer that is on its way to the worker;
+    `watch` says why the turn must end.
     """
 
     turn: TurnId
     environment: Mapping[str, str]
+    watch: Watch
     running: asyncio.Task[None] = field(init=False)
     worker_turn: WorkerTurn | None = None
     text: str = ""
@@ -118,7 +132,9 @@ class Supervisor:
     def launch(self, task: Task, environment: Mapping[str, str]) -> None:
         """Run the task's last turn; returns at once. A hub that ends launches nothing: the next one finds the task."""
         if not self._letting_go:
-            run = Run(task.turn.id, environment)
+            look = partial(self._ledger.get, task.id)
+            watch = Watch(look, self._ledger.all, self._workspace, self._clock, self._limits)
+            run = Run(task.turn.id, environment, watch)
             self._runs[run.turn] = run
             run.running = self._spawn(f"task {task.id}", partial(self._run, task.id, run))
 
@@ -146,12 +162,22 @@ class Supervisor:
 
         return await self._ledger.decide(task_id, request, follow)
 
-    async def answer(self, task: Task, ask_id: AskId, answer: Answer) -> Task:
+    async def answer(self, task: Task, ask_id: AskId, answer: Answer, by: str, key: str) -> Task:
         """Give an answer to the worker and record it; the first answer wins. Raises `UnknownAsk` for the others."""
         run = self._runs.get(task.turn.id)
         if run is None:
             raise _not_open(ask_id)
-        return await self._ledger.to_the_end(self._reply(task.id, run, ask_id, answer, AskOutcome.ANSWERED))
+        given = AskClosed(
+            at=self._clock.now(),
+            turn=run.turn,
+            ask=ask_id,
+            outcome=AskOutcome.ANSWERED,
+            choice=answer.choice,
+            message=answer.message,
+            by=by,
+            key=key,
+        )
+        return await self._ledger.to_the_end(self._reply(task.id, run, given))
 
     async def release(self, task: Task, environment: Mapping[str, str]) -> None:
         """Give back what a closed task held. It is closed whatever comes of this, so trouble is told to the log alone."""
@@ -180,7 +206,8 @@ class Supervisor:
     async def _run(self, task_id: TaskId, run: Run) -> None:
         try:
             # The end is recorded when the place is free again, so that whoever sees it can go on at once.
-            await self._record(task_id, await self._turn(task_id, run))
+            ended = await self._turn(task_id, run)
+            await self._record(task_id, replace(ended, worked_s=run.watch.worked_s))
         except Exception as error:  # noqa: BLE001 - the edge of the turn: what goes wrong ends this turn, not the hub.
             failure = self._failure(task_id, error)
             await self._record(task_id, TurnFailed(at=self._clock.now(), turn=run.turn, failure=failure))
@@ -195,8 +222,38 @@ class Supervisor:
             taken = await self._workspace.snapshot(root, task.spec.buffers)
             snapshotted = Snapshotted(at=self._clock.now(), turn=run.turn, base=taken.base, notes=taken.notes)
             task = await self._record(task_id, snapshotted)
-        async with self.admission.place(task.spec.workspace, task_id):
-            await self._record(task_id, Admitted(at=self._clock.now(), turn=run.turn))
+        if task.phase is Phase.QUEUED and self.admission.full(task.spec.workspace):
+            self._spawn(f"the check of task {task_id}", partial(self._check, task, run))
+        async with self.admission.place(task.spec.workspace, task_id, at_once=task.phase is Phase.RECOVERING):
+            if task.phase is Phase.QUEUED:
+                await self._record(task_id, Admitted(at=self._clock.now(), turn=run.turn))
+                tasks, daily_cost, now = self._ledger.all(), self._limits.daily_cost, self._clock.now()
+                if reached := overdrawn(tasks, task.spec.workspace, daily_cost, now):
+                    return TurnFailed(at=now, turn=run.turn, failure=Failure(BUDGET, f"it was not begun: {reached}"))
+            return await self._verdict(task_id, run, await self._end(task_id, run, root))
+
+    async def _check(self, task: Task, run: Run) -> None:
+        """A turn that must wait is told at once when it waits in vain."""
+        try:
+            await self._worker(task.turn.asked.worker).check(task.turn.asked, run.environment)
+        except OffloadError as error:
+            failed = TurnFailed(at=self._clock.now(), turn=run.turn, failure=self._failure(task.id, error))
+
+            def fail(now: Task) -> list[TurnFailed]:
+                return [failed] if now.phase is Phase.QUEUED and now.turn.id == run.turn else []
+
+            def follow(now: Task) -> None:
+                if now.turn.failure is failed.failure:
+                    self._runs.pop(run.turn, None)
+                    run.running.cancel()
+
+            await self._ledger.decide(task.id, fail, follow)
+
+    async def _end(self, task_id: TaskId, run: Run, root: Path) -> End:
+        """How the worker ended. One that went away is looked for: it may have finished before, or not have begun."""
+        lost: Lost | None = None
+        for _ in range(LOOKS):
+            task = self._ledger.get(task_id)
             order = TurnOrder(
                 task=task_id,
                 turn=run.turn,
@@ -207,22 +264,43 @@ class Supervisor:
                 commands=task.spec.commands,
                 session=task.turn.session,
                 environment=run.environment,
+                resume=task.phase is Phase.RECOVERING,
+                profile=task.spec.profile,
             )
-            return await self._verdict(task_id, run, await self._work(task_id, run, order))
+            end = await self._work(task_id, run, order)
+            if not isinstance(end, Lost):
+                return end
+            lost = lost or end
+            phase = self._ledger.get(task_id).phase
+            if phase is Phase.CANCELLING:
+                return lost
+            if phase is not Phase.RECOVERING:
+                await self._record(task_id, WorkLost(at=self._clock.now(), turn=run.turn, reason=end.reason))
+            if end.sure:
+                return lost
+        assert lost is not None
+        return lost
 
     async def _work(self, task_id: TaskId, run: Run, order: TurnOrder) -> End:
         """Follow the worker to the end of the turn; what goes wrong on the way is an end as well."""
         end: End | None = None
+        may_be_out = order.resume and bool(order.session)
         try:
-            if self._stopping(task_id):
+            if self._stopping(task_id) and not may_be_out:
                 return Halted()
             async with self._worker(order.route.worker).turn(order) as worker_turn:
-                if self._stopping(task_id):  # The prompt is not out yet, so there is nothing to wait for.
+                if self._stopping(task_id) and not may_be_out:  # There is nothing to wait for.
                     return Halted()
                 run.worker_turn = worker_turn
+                run.beside.append(self._spawn(f"the watch of task {task_id}", run.watch.run))
+                run.beside.append(
+                    self._spawn(f"the limits of task {task_id}", partial(_stop_when_due, run.watch, worker_turn))
+                )
                 try:
+                    if self._stopping(task_id):
+                        await worker_turn.stop()
                     async for event in worker_turn.events():
-                        if isinstance(event, Finished | Failed | Halted):
+                        if isinstance(event, End):
                             end = event
                         else:
                             await self._note(task_id, run, event)
@@ -234,10 +312,20 @@ class Supervisor:
                 finally:
                     await self._end_beside(run)
         except Exception as error:  # noqa: BLE001 - the edge of the worker: the house and what the worker changed outlive it.
+            if self._letting_go:  # The worker was told to let go and fell over it; the next hub finds the turn.
+                raise asyncio.CancelledError from error
             if end is None:
-                return Failed(self._failure(task_id, error), run.text)
+                return self._broken(task_id, run, error)
             self._defect(f"the worker of task {task_id} after its end", error)
         return end or Failed(Failure(TurnLost.code, "the worker went away without saying how the turn ended"), run.text)
+
+    def _broken(self, task_id: TaskId, run: Run, error: Exception) -> End:
+        """What an error of the worker means. One that cannot be met again is lost, for whatever reason."""
+        expected = isinstance(error, OffloadError) and not isinstance(error, Defect)
+        recovering = self._ledger.get(task_id).phase is Phase.RECOVERING
+        if isinstance(error, TurnLost) or (expected and recovering):
+            return Lost(str(error), run.text, sure=not isinstance(error, TurnLost))
+        return Failed(self._failure(task_id, error), run.text)
 
     def _stopping(self, task_id: TaskId) -> bool:
         return self._ledger.get(task_id).stop_requested
@@ -262,42 +350,71 @@ class Supervisor:
             case Said():
                 run.text = (run.text + event.text)[-self._limits.live_text :]
             case Used():
-                await self._record(task_id, UsageSeen(at=at, turn=turn, usage=event.usage, ran=event.ran))
+                worked_s = run.watch.worked_s
+                seen = UsageSeen(at=at, turn=turn, usage=event.usage, ran=event.ran, worked_s=worked_s)
+                await self._record(task_id, seen)
             case AskOpened():
-                await self._record(task_id, Asked(at=at, turn=turn, ask=event.ask))
+                await self._record(task_id, Asked(at=at, turn=turn, ask=_with_always(event.ask)))
+                self._grant(task_id, run)
                 expire = partial(self._expire, task_id, run, event.ask.id)
                 run.beside.append(self._spawn(f"ask {event.ask.id} of task {task_id}", expire))
-            case _:  # AskOver
+            case AskOver():
                 closed = AskClosed(at=at, turn=turn, ask=event.ask, outcome=event.outcome)
                 if run.reply is not None and run.reply.ask == event.ask and event.outcome is AskOutcome.ANSWERED:
                     closed = run.reply  # The worker says that our answer has come before it has taken it from us.
                 await self._stored(task_id, "AskClosed", lambda: self._close_ask(task_id, closed))
+            case Alive():
+                pass
+        run.watch.noted(event)
+
+    def _grant(self, task_id: TaskId, run: Run) -> None:
+        """Allow what was allowed before for the whole task."""
+        task = self._ledger.get(task_id)
+        for ask in task.asks.values():
+            if task.granted(ask):
+                run.beside.append(
+                    self._spawn(f"ask {ask.id} of task {task_id}", partial(self._allow, task_id, run, ask.id))
+                )
+
+    async def _allow(self, task_id: TaskId, run: Run, ask: AskId) -> None:
+        given = AskClosed(
+            at=self._clock.now(), turn=run.turn, ask=ask, outcome=AskOutcome.ANSWERED, choice=ALLOW, by=EARLIER_ANSWER
+        )
+        with suppress(UnknownAsk):  # Somebody was quicker.
+            await self._reply(task_id, run, given)
 
     async def _expire(self, task_id: TaskId, run: Run, ask: AskId) -> None:
         """Deny what nobody answers in time, in words, so that the turn goes on."""
         while ask in self._ledger.get(task_id).asks:
             await self._clock.sleep(self._limits.ask_timeout_s)
+            at, outcome = self._clock.now(), AskOutcome.TIMED_OUT
+            denied = AskClosed(at=at, turn=run.turn, ask=ask, outcome=outcome, choice=DENY, message=NOBODY_ANSWERED)
             try:
-                await self._reply(task_id, run, ask, Answer(DENY, NOBODY_ANSWERED), AskOutcome.TIMED_OUT)
+                await self._reply(task_id, run, denied)
             except UnknownAsk:
                 continue  # It was answered or withdrawn in the meantime.
             except OffloadError as error:
                 self._defect(f"ask {ask} of task {task_id} could not be denied", error)
 
-    async def _reply(self, task_id: TaskId, run: Run, ask: AskId, answer: Answer, outcome: AskOutcome) -> Task:
+    async def _reply(self, task_id: TaskId, run: Run, given: AskClosed) -> Task:
+        """Tell the worker the answer, and close the ask with it. Of "always" no worker knows."""
+        answer = Answer(ALLOW if given.choice == ALWAYS else given.choice, given.message)
         async with run.replying:
-            if run.worker_turn is None or ask not in self._ledger.get(task_id).asks:
-                raise _not_open(ask)
-            at, turn = self._clock.now(), run.turn
-            run.reply = AskClosed(at=at, turn=turn, ask=ask, outcome=outcome, choice=answer.choice)
+            task = self._ledger.get(task_id)
+            if run.worker_turn is None or given.ask not in task.asks:
+                raise _not_open(given.ask, task)
+            run.reply = given
             try:
-                await run.worker_turn.answer(ask, answer)
-                return await self._close_ask(task_id, run.reply)
+                await run.worker_turn.answer(given.ask, answer)
+                task = await self._close_ask(task_id, given)
             except UnknownAsk:
-                await self._close_ask(task_id, AskClosed(at=at, turn=turn, ask=ask, outcome=AskOutcome.WITHDRAWN))
+                at, outcome = self._clock.now(), AskOutcome.WITHDRAWN
+                await self._close_ask(task_id, AskClosed(at=at, turn=run.turn, ask=given.ask, outcome=outcome))
                 raise
             finally:
                 run.reply = None
+        self._grant(task_id, run)
+        return task
 
     async def _close_ask(self, task_id: TaskId, closed: AskClosed) -> Task:
         return await self._ledger.decide(task_id, lambda task: [closed] if closed.ask in task.asks else [])
@@ -308,29 +425,47 @@ class Supervisor:
         at, turn = self._clock.now(), run.turn
         end = replace(end, text=cut(end.text, TRANSCRIPT))
         try:
-            collect = partial(self._workspace.collect, task_id, Path(task.spec.workspace), task.base)
-            changes = await self._stored(task_id, "the result", collect)
+            changes, own = await self._stored(task_id, "the result", lambda: self._collect(task))
         except OffloadError as error:
+            if isinstance(end, Unstopped):  # That is worse.
+                return StopIncomplete(at=at, turn=turn, survivors=end.survivors, text=end.text)
             message = f"the worker ended, but its changes could not be read: {error}; its folder is kept"
             failure = end.failure if isinstance(end, Failed) else Failure("collect", message)
             return TurnFailed(at=at, turn=turn, failure=failure, text=end.text)
+        if isinstance(end, Unstopped):
+            survivors = end.survivors
+            return StopIncomplete(at=at, turn=turn, survivors=survivors, text=end.text, changes=changes, own=own)
+        if isinstance(end, Lost):
+            return CannotResume(at=at, turn=turn, reason=end.reason, text=end.text, changes=changes, own=own)
+        if isinstance(end, Halted) and run.watch.why is not None and not task.stop_requested:
+            return TurnFailed(at=at, turn=turn, failure=run.watch.why, text=end.text, changes=changes, own=own)
         if isinstance(end, Halted):
-            return Stopped(at=at, turn=turn, text=end.text, changes=changes)
+            return Stopped(at=at, turn=turn, text=end.text, changes=changes, own=own)
         if isinstance(end, Failed):
-            return TurnFailed(at=at, turn=turn, failure=end.failure, text=end.text, changes=changes)
-        if not end.text.strip() and not changes.files:
+            return TurnFailed(at=at, turn=turn, failure=end.failure, text=end.text, changes=changes, own=own)
+        if not end.text.strip() and not (own or changes).files:
             failure = Failure("nothing_produced", "the worker ended without a word and without a change")
-            return TurnFailed(at=at, turn=turn, failure=failure, changes=changes)
+            return TurnFailed(at=at, turn=turn, failure=failure, changes=changes, own=own)
         doubts = [doubt for doubt in (end.doubt, *differences(task.turn.asked, end.ran)) if doubt]
         return TurnEnded(
             at=at,
             turn=turn,
             text=end.text,
             changes=changes,
+            own=own,
             ran=end.ran,
             usage=end.usage,
             needs_review="; ".join(doubts),
         )
+
+    async def _collect(self, task: Task) -> tuple[ChangeSet, ChangeSet | None]:
+        """All since the task's base; and what the turn did, where an earlier one left something."""
+        root = Path(task.spec.workspace)
+        changes = await self._workspace.collect(task.id, root, task.base)
+        earlier = next((turn.changes.result for turn in reversed(task.turns[:-1]) if turn.changes), task.base)
+        if earlier == task.base:
+            return changes, None
+        return changes, await self._workspace.between(root, earlier, changes.result)
 
     def _failure(self, task_id: TaskId, error: Exception) -> Failure:
         """What is told of an error. What should not happen goes to the log as well."""
@@ -356,5 +491,15 @@ class Supervisor:
         self._ledger.feed.publish(self._ledger.get(task_id))
 
 
-def _not_open(ask: AskId) -> UnknownAsk:
-    return UnknownAsk(f"{ask} is not open any more")
+async def _stop_when_due(watch: Watch, worker_turn: WorkerTurn) -> None:
+    await watch.ended.wait()
+    await worker_turn.stop()
+
+
+def _with_always(ask: Ask) -> Ask:
+    return replace(ask, choices=(ALLOW, ALWAYS, DENY)) if ask.kind is AskKind.PERMISSION else ask
+
+
+def _not_open(ask: AskId, task: Task | None = None) -> UnknownAsk:
+    closing = closing_of(task, ask) if task else None
+    return UnknownAsk(f"{ask} is closed: {told(closing)}" if closing else f"{ask} is not open any more")

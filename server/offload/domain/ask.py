@@ -17,8 +17,8 @@ class AskKind(enum.StrEnum):
 @dataclass(frozen=True, slots=True)
 class Ask:
     """One open request. `subject` is what is wanted: a permission's name ("bash", "external_directory") or a question's
-    header; `detail` is the command, the path or the question itself; `choices` are the labels that can be answered, for a
-    permission always "allow" and "deny"."""
+    header; `detail` is the command, the path or the question itself; `choices` are the labels that can be answered; a worker
+    gives a permission the choices "allow" and "deny", and offload adds "always"."""
 
     id: AskId
     kind: AskKind
@@ -44,4 +44,18 @@ class AskOutcome(enum.StrEnum):
 
 
 ALLOW = "allow"
+ALWAYS = "always"  # allow this, and the very same again in this task; no worker is ever told so
 DENY = "deny"
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """How an ask was closed; `by` names who answered ("Neovim"), "" when nobody did, and `key` is that caller's own."""
+
+    ask: Ask
+    outcome: AskOutcome
+    at: float
+    choice: str = ""
+    message: str = ""
+    by: str = ""
+    key: str = ""

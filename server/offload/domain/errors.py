@@ -10,6 +10,8 @@
     │   ├── UnknownAgent          the worker has no such agent
     │   ├── UnknownModel          the worker has no such model or variant
     │   ├── UnknownRecipe         no recipe of this name
+    │   ├── UnsupportedProfile    the worker cannot enforce this profile
+    │   ├── BudgetSpent           nothing is left of a limit of the task or of the workspace
     │   ├── WrongPhase            the task is not in a phase in which this can be done
     │   ├── KeyReused             the same key came with another body
     │   ├── NotAWorkspace         the folder is missing, unreadable or refused
@@ -74,6 +76,14 @@ class UnknownModel(CallerError):
 
 class UnknownRecipe(CallerError):
     code = "unknown_recipe"
+
+
+class UnsupportedProfile(CallerError):
+    code = "unsupported_profile"
+
+
+class BudgetSpent(CallerError):
+    code = "budget_spent"
 
 
 class WrongPhase(CallerError):

@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from offload.domain.ask import Ask, AskId, AskOutcome
+from offload.domain.ask import Ask, AskId, AskOutcome, Closing
+from offload.domain.budget import Budget
 from offload.domain.change import ChangeSet
 from offload.domain.check import CheckResult
 from offload.domain.errors import Defect
 from offload.domain.route import Route
 from offload.domain.task import RESTING, Landing, Phase, Task, TaskId, TaskSpec
-from offload.domain.turn import INTERRUPTED, Activity, Failure, Turn, TurnId
+from offload.domain.turn import INTERRUPTED, STOP_INCOMPLETE, Activity, Failure, Survivor, Turn, TurnId
 from offload.domain.usage import Usage
 
 
@@ -30,9 +31,10 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnEvent(Event):
-    """What happened in one turn."""
+    """What happened in one turn; `worked_s` is what it has worked by then, None when nobody counted."""
 
     turn: TurnId
+    worked_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,14 +89,20 @@ class Asked(TurnEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskClosed(TurnEvent):
+    """`by` is who answered; `key` is that caller's own."""
+
     ask: AskId
     outcome: AskOutcome
     choice: str = ""
+    message: str = ""
+    by: str = ""
+    key: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnEnded(TurnEvent):
-    """The worker finished and its changes were read from git. `to_check` says whether checks follow."""
+    """The worker finished and its changes were read from git: `changes` since the task's base, `own` since the turn began,
+    None when that is the same. `to_check` says whether checks follow."""
 
     text: str
     changes: ChangeSet
@@ -102,6 +110,7 @@ class TurnEnded(TurnEvent):
     usage: Usage | None = None
     needs_review: str = ""
     to_check: bool = False
+    own: ChangeSet | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +125,7 @@ class TurnFailed(TurnEvent):
     failure: Failure
     text: str = ""
     changes: ChangeSet | None = None
+    own: ChangeSet | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,31 +134,47 @@ class Stopped(TurnEvent):
 
     text: str = ""
     changes: ChangeSet | None = None
+    own: ChangeSet | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopIncomplete(TurnEvent):
+    """The turn was stopped, but some of its processes could not be ended and may still write."""
+
+    survivors: tuple[Survivor, ...]
+    text: str = ""
+    changes: ChangeSet | None = None
+    own: ChangeSet | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkLost(TurnEvent):
-    """The hub or the worker went away while the turn ran."""
+    """The hub or the worker went away while the turn ran. What is asked and done is unknown until the worker is met again."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CannotResume(TurnEvent):
-    """Nobody works on the turn any more; what it changed so far is kept."""
+    """Nobody works on the turn any more; what it said and changed so far is kept."""
 
     reason: str
+    text: str = ""
     changes: ChangeSet | None = None
+    own: ChangeSet | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Continued(Event):
-    """A follow-up: a new turn in the worker's session, from where the last one left the folder."""
+    """A follow-up: a new turn in the worker's session, from where the last one left the folder. `budget` holds the limits
+    that are new, `key` is the caller's own."""
 
     turn: TurnId
     brief: str
     prompt: str
     route: Route
+    budget: Budget = Budget()
+    key: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,6 +235,7 @@ TRANSITIONS: Mapping[Phase, Mapping[type[Event], Target]] = {
         SessionOpened: Phase.STARTING,
         TurnSeen: _seen,
         StopRequested: Phase.CANCELLING,
+        StopIncomplete: Phase.FAILED,
         TurnFailed: Phase.FAILED,
         WorkLost: Phase.RECOVERING,
     },
@@ -219,6 +246,7 @@ TRANSITIONS: Mapping[Phase, Mapping[type[Event], Target]] = {
         AskClosed: Phase.WORKING,
         TurnEnded: _ended,
         StopRequested: Phase.CANCELLING,
+        StopIncomplete: Phase.FAILED,
         TurnFailed: Phase.FAILED,
         WorkLost: Phase.RECOVERING,
     },
@@ -239,13 +267,19 @@ TRANSITIONS: Mapping[Phase, Mapping[type[Event], Target]] = {
         StopRequested: Phase.CANCELLING,
         TurnEnded: Phase.READY,
         Stopped: Phase.CANCELLED,
+        StopIncomplete: Phase.FAILED,
         TurnFailed: Phase.FAILED,
         WorkLost: Phase.RECOVERING,
+        CannotResume: Phase.CANCELLED,
     },
     Phase.RECOVERING: {
+        Snapshotted: Phase.RECOVERING,
+        SessionOpened: Phase.RECOVERING,
         TurnSeen: _seen,
         StopRequested: Phase.CANCELLING,
         TurnEnded: _ended,
+        Stopped: Phase.CANCELLED,
+        StopIncomplete: Phase.FAILED,
         TurnFailed: Phase.FAILED,
         CannotResume: _cannot_resume,
     },
@@ -261,7 +295,7 @@ def begin(task_id: TaskId, event: Event) -> Task:
     if not isinstance(event, Created):
         raise IllegalTransition(None, event)
     spec = event.spec
-    turn = Turn(id=event.turn, brief=spec.brief, prompt=spec.prompt, asked=spec.route, queued_at=event.at)
+    turn = Turn(event.turn, spec.brief, spec.prompt, spec.route, queued_at=event.at, budget=spec.budget)
     return Task(
         id=task_id,
         spec=spec,
@@ -284,6 +318,8 @@ def advance(task: Task, event: Event) -> Task:
         raise IllegalTransition(task.phase, event)
     phase = target if isinstance(target, Phase) else target(task, event)
     moved = replace(_apply(counted, event), phase=phase, changed_at=event.at)
+    if isinstance(event, TurnEvent) and event.worked_s is not None:
+        moved = _with_turn(moved, worked_s=event.worked_s)
     if phase in RESTING and task.phase not in RESTING:
         moved = _rest(moved, event.at)
     return moved
@@ -324,12 +360,13 @@ def _apply(task: Task, event: Event) -> Task:  # noqa: PLR0912 - one case per ev
         case Asked():
             return replace(task, asks={**task.asks, event.ask.id: event.ask})
         case AskClosed():
-            return replace(task, asks={key: ask for key, ask in task.asks.items() if key != event.ask})
+            return _close(task, event)
         case TurnEnded():
             return _with_turn(
                 task,
                 text=event.text,
                 changes=event.changes,
+                own=event.own,
                 ran=event.ran or task.turn.ran,
                 usage=event.usage or task.turn.usage,
                 needs_review=event.needs_review,
@@ -337,12 +374,17 @@ def _apply(task: Task, event: Event) -> Task:  # noqa: PLR0912 - one case per ev
         case ChecksEnded():
             return _with_turn(task, checks=event.results)
         case TurnFailed():
-            return _with_turn(task, failure=event.failure, text=event.text, changes=event.changes)
+            return _with_turn(task, failure=event.failure, text=event.text, changes=event.changes, own=event.own)
         case Stopped():
-            return _with_turn(task, text=event.text, changes=event.changes)
+            return _with_turn(task, text=event.text, changes=event.changes, own=event.own)
+        case StopIncomplete():
+            failure = Failure(STOP_INCOMPLETE, _survival(event.survivors))
+            return _with_turn(task, failure=failure, text=event.text, changes=event.changes, own=event.own)
         case CannotResume():
             failure = Failure(code=INTERRUPTED, message=event.reason)
-            return _with_turn(task, failure=failure, changes=event.changes)
+            return _with_turn(task, failure=failure, text=event.text, changes=event.changes, own=event.own)
+        case WorkLost():
+            return replace(task, activity=None, asks={})
         case Continued():
             session = task.turn.session
             turn = Turn(
@@ -352,6 +394,8 @@ def _apply(task: Task, event: Event) -> Task:  # noqa: PLR0912 - one case per ev
                 asked=event.route,
                 queued_at=event.at,
                 session=session,
+                budget=event.budget.over(task.turn.budget),
+                key=event.key,
             )
             return replace(task, turns=(*task.turns, turn))
         case StopRequested():
@@ -360,8 +404,25 @@ def _apply(task: Task, event: Event) -> Task:  # noqa: PLR0912 - one case per ev
             return replace(task, landings=(*task.landings, event.landing))
         case Closed():
             return replace(task, closed=True)
-        case _:  # TurnSeen and WorkLost say only that the phase changed.
+        case _:  # TurnSeen says only that the phase changed.
             return task
+
+
+def _survival(survivors: Iterable[Survivor]) -> str:
+    named = ", ".join(f"{one.pid} ({one.command})" for one in survivors)
+    return (
+        f"it was stopped, but these processes of it could not be ended and may still write: {named}; end them by hand"
+    )
+
+
+def _close(task: Task, event: AskClosed) -> Task:
+    """An ask that is not open was closed before: the first one counts."""
+    open_asks = dict(task.asks)
+    ask = open_asks.pop(event.ask, None)
+    if ask is None:
+        return task
+    closing = Closing(ask, event.outcome, event.at, event.choice, event.message, event.by, event.key)
+    return replace(task, asks=open_asks, closings=(*task.closings, closing))
 
 
 def _with_turn(task: Task, **changes: Any) -> Task:

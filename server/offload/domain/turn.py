@@ -6,6 +6,7 @@ import enum
 from dataclasses import dataclass
 from typing import NewType
 
+from offload.domain.budget import Budget
 from offload.domain.change import ChangeSet
 from offload.domain.check import CheckResult
 from offload.domain.route import Route
@@ -14,6 +15,8 @@ from offload.domain.usage import Usage
 TurnId = NewType("TurnId", str)  # "turn_" + 12 hex digits of time + 14 letters or digits: sorts by time
 
 INTERRUPTED = "interrupted"  # the code of a failure: the work was lost and could not be resumed
+
+STOP_INCOMPLETE = "stop_incomplete"  # the code of a failure: the turn or a process of it goes on after a stop
 
 
 class ActivityKind(enum.StrEnum):
@@ -45,10 +48,22 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
+class Survivor:
+    """A process of a turn's tools that could not be ended; `command` is its command line, shortened."""
+
+    pid: int
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
 class Turn:
     """`brief` is what the caller wrote, `prompt` what the worker is sent; `asked` is the route that was wanted, `ran` the
     one that the worker reported; `text` is the worker's final words; `needs_review` says why a clean end is in doubt;
-    `stopped` is true when it ended because somebody asked for it."""
+    `stopped` is true when it ended because somebody asked for it.
+
+    `changes` is all since the task's base, which is what can be applied; `own` what this turn changed, None when that is the
+    same. `budget` is the task's from this turn on; `worked_s` counts no waiting for a person; `key` is that of the follow-up.
+    """
 
     id: TurnId
     brief: str
@@ -66,3 +81,11 @@ class Turn:
     needs_review: str = ""
     checks: tuple[CheckResult, ...] = ()
     stopped: bool = False
+    own: ChangeSet | None = None
+    budget: Budget = Budget()
+    worked_s: float = 0.0
+    key: str = ""
+
+    @property
+    def own_changes(self) -> ChangeSet | None:
+        return self.changes if self.own is None else self.own

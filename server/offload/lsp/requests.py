@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from pydantic import ValidationError
 
+from offload.core.caller import Delivery
 from offload.domain.errors import InvalidRequest
 from offload.domain.task import Front, TaskId
 from offload.lsp.editor import Editor
@@ -15,7 +17,7 @@ from offload.wire.params import StartTaskParams
 REQUESTS = {f"offload/{operation.lsp}": operation for operation in OPERATIONS if Front.EDITOR in operation.fronts}
 
 # The operations after which a task runs on behalf of this editor.
-_RUNNING = frozenset({"start_task", "continue_task"})
+_RUNNING = frozenset({"start_task", "continue_task", "resume_task"})
 
 
 async def call(operation: Operation, editor: Editor, raw: Any) -> dict[str, Any]:
@@ -25,7 +27,10 @@ async def call(operation: Operation, editor: Editor, raw: Any) -> dict[str, Any]
     except ValidationError as error:
         raise InvalidRequest(_told(operation, error)) from None
     file = params.file if isinstance(params, StartTaskParams) else ""
-    result = await operation.call(editor.delegation, editor.caller_for(file), params)
+    with Delivery() as delivery:  # A request that is cancelled, or whose editor goes, does not come to its end.
+        caller = replace(editor.caller_for(file), delivery=delivery)
+        result = await operation.call(editor.delegation, caller, params)
+        delivery.written()
     view = result.model_dump(mode="json")
     if operation.name in _RUNNING:
         editor.show_progress(TaskId(view["task_id"]))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -29,7 +30,7 @@ from pydantic import ValidationError
 
 from mcp import MCPError
 from offload import __version__
-from offload.core.caller import Caller
+from offload.core.caller import Caller, Delivery
 from offload.core.delegation import Delegation
 from offload.domain.errors import Defect, OffloadError
 from offload.mcp import lines, progress, words
@@ -50,11 +51,13 @@ async def serve_model(
     reader: asyncio.StreamReader,
     writer: asyncio.StreamWriter,
     *,
+    named: Callable[[str], object] = str,
     last_words_s: float = 5,
 ) -> None:
-    """Serve one host until it has ended its side; what it does not read within `last_words_s` after that is dropped."""
+    """Serve one host until it has ended its side; what it does not read within `last_words_s` after that is dropped.
+    `named` is told the host's own name."""
     to_server, from_client, to_client, from_server = lines.streams()
-    server = _Calls(delegation, caller).server()
+    server = _Calls(delegation, caller, named).server()
     async with anyio.create_task_group() as group:
         group.start_soon(lines.receive, reader, to_server, to_client.clone())
         group.start_soon(lines.send, from_server, writer)
@@ -65,9 +68,10 @@ async def serve_model(
 class _Calls:
     """What the SDK calls for one connection."""
 
-    def __init__(self, delegation: Delegation, caller: Caller) -> None:
+    def __init__(self, delegation: Delegation, caller: Caller, named: Callable[[str], object]) -> None:
         self._delegation = delegation
         self._caller = caller
+        self._named = named
 
     def server(self) -> Server[dict[str, Any]]:
         return Server(
@@ -118,9 +122,19 @@ class _Calls:
         return answer
 
     async def _answer(self, context: Context, operation: Operation, params: Params) -> CallToolResult:
-        """The result of an operation; whatever goes wrong is told to the model, and the connection lives."""
-        client = context.session.client_params
-        caller = replace(self._caller, name=client.client_info.name) if client else self._caller
+        """The result of an operation; whatever goes wrong is told to the model, and the connection lives.
+
+        A call that the host cancels, and one that is open when the host goes, never comes to the end of this.
+        """
+        with Delivery() as delivery:
+            client = context.session.client_params
+            name = client.client_info.name if client else self._caller.name
+            self._named(name)
+            answer = await self._result(replace(self._caller, name=name, delivery=delivery), operation, params)
+            delivery.written()
+            return answer
+
+    async def _result(self, caller: Caller, operation: Operation, params: Params) -> CallToolResult:
         try:
             facts, text = render(await operation.call(self._delegation, caller, params))
         except Defect as defect:

@@ -43,10 +43,11 @@ def inlined(schema: Mapping[str, Any], *, nullable: bool) -> dict[str, Any]:
             return [walk(item) for item in node]
         if not isinstance(node, dict):
             return node
+        if not nullable and "anyOf" in node:
+            (only,) = (choice for choice in node["anyOf"] if choice.get("type") != "null")
+            rest = {key: value for key, value in node.items() if key != "anyOf" and value is not None}
+            return walk({**only, **rest})
         rest = {key: value for key, value in node.items() if key not in ("$ref", "$defs", "title", "properties")}
-        if not nullable and "anyOf" in rest:
-            (only,) = (choice for choice in rest.pop("anyOf") if choice.get("type") != "null")
-            rest = {**only, **{key: value for key, value in rest.items() if value is not None}}
         walked = {key: walk(value) for key, value in rest.items()}
         if "properties" in node:
             walked["properties"] = {name: walk(value) for name, value in node["properties"].items()}

@@ -16,11 +16,12 @@ import logging
 import secrets
 from asyncio import StreamReader, StreamWriter, Task, TaskGroup
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from pydantic import ValidationError
 
-from offload.core.caller import Caller
+from offload.core.caller import Caller, Delivery
 from offload.core.delegation import Delegation
 from offload.domain.errors import Defect, InvalidRequest, OffloadError
 from offload.domain.task import Front
@@ -51,7 +52,7 @@ async def serve(
                 await connection.refuse(None, InvalidRequest(f"a line is longer than {line_limit} bytes"))
             else:
                 await connection.take(line, group)
-        connection.end_watch()
+        connection.end_of_input()
 
 
 class _Connection:
@@ -60,6 +61,7 @@ class _Connection:
         self._caller = caller
         self._delegation = delegation
         self._calls: set[Task[None]] = set()
+        self._deliveries: set[Delivery] = set()
         self._watch: Task[None] | None = None
 
     async def take(self, line: bytes, group: TaskGroup) -> None:
@@ -88,8 +90,10 @@ class _Connection:
         """Answer with an error; `request_id` is None when the request's own could not be read."""
         await self._send({"id": request_id, "error": convert.error(error).model_dump(mode="json")})
 
-    def end_watch(self) -> None:
-        """Nobody reads changes any more."""
+    def end_of_input(self) -> None:
+        """Nobody reads changes any more, and perhaps no answer either: until one can be written it counts as lost."""
+        for delivery in self._deliveries:
+            delivery.lose()
         if self._watch is not None:
             self._watch.cancel()
 
@@ -98,13 +102,19 @@ class _Connection:
             raise InvalidRequest(f"{CALLS_LIMIT} calls are running on this connection; wait for some to end")
 
     async def _call(self, request_id: int | str, operation: Operation, params: Params) -> None:
-        try:
-            result = await operation.call(self._delegation, self._caller, params)
-            await self._send({"id": request_id, "result": result.model_dump(mode="json")})
-        except OffloadError as error:
-            await self.refuse(request_id, error)
-        except Exception:  # noqa: BLE001 - the edge of a request; it is logged in `_defect`
-            await self.refuse(request_id, _defect(operation.name))
+        with Delivery() as delivery:
+            self._deliveries.add(delivery)
+            try:
+                caller = replace(self._caller, delivery=delivery)
+                result = await operation.call(self._delegation, caller, params)
+                if await self._send({"id": request_id, "result": result.model_dump(mode="json")}):
+                    delivery.written()
+            except OffloadError as error:
+                await self.refuse(request_id, error)
+            except Exception:  # noqa: BLE001 - the edge of a request; it is logged in `_defect`
+                await self.refuse(request_id, _defect(operation.name))
+            finally:
+                self._deliveries.discard(delivery)
 
     async def _stream(self, request_id: int | str) -> None:
         """The feed holds the latest state of each task only, so that a slow reader costs no more than a quick one."""
@@ -115,10 +125,12 @@ class _Connection:
             view = convert.task(task, self._delegation.live(task.id))
             await self._send({"method": CHANGED, "params": view.model_dump(mode="json")})
 
-    async def _send(self, message: Json) -> None:
+    async def _send(self, message: Json) -> bool:
+        """Whether it was written. When nobody reads any more, what the call did stays done."""
         self._write(message)
-        with suppress(ConnectionError):  # nobody reads any more; what the call did stays done
+        with suppress(ConnectionError):
             await self._writer.drain()
+        return not self._writer.is_closing()
 
     def _write(self, message: Json) -> None:
         if self._writer.is_closing():

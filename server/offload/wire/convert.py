@@ -8,7 +8,8 @@ from offload.core.delegation import Live, Waited
 from offload.core.housekeeping import Cleaned, Looked
 from offload.core.ports import ModelInfo, WorkerInfo
 from offload.domain.anchor import Anchor
-from offload.domain.ask import Ask, AskKind
+from offload.domain.ask import Ask, AskKind, Closing
+from offload.domain.budget import Budget
 from offload.domain.change import ChangeSet
 from offload.domain.errors import ApplyRefused, OffloadError
 from offload.domain.recipe import Recipe
@@ -22,8 +23,10 @@ from offload.wire.views import (
     AgentView,
     AnchorView,
     AskView,
+    BudgetView,
     ChangesView,
     CheckView,
+    ClosedAskView,
     ErrorView,
     FailureView,
     FileChangeView,
@@ -41,6 +44,7 @@ from offload.wire.views import (
 )
 
 PARTIAL_TEXT_LIMIT = 400
+CLOSED_ASKS_LIMIT = 20
 RESULT_TEXT_LIMIT = 3000
 
 _STATES: Mapping[Phase, TaskState] = {
@@ -64,9 +68,10 @@ _NEXT_STEPS: Mapping[Phase, str] = {
     Phase.CANCELLING: "The worker is being stopped: call wait_for_tasks.",
     Phase.RECOVERING: "The work was interrupted and is being looked for: call wait_for_tasks.",
     Phase.READY: "Call get_task_result to review it; then have it applied, or send a follow-up with continue_task.",
-    Phase.FAILED: "Read the failure; continue_task sends a follow-up, get_task_result shows what was changed so far.",
-    Phase.CANCELLED: "continue_task takes it up again; get_task_result shows what was changed so far.",
-    Phase.INTERRUPTED: "continue_task takes it up again; get_task_result shows what was changed so far.",
+    Phase.FAILED: "Read the failure; resume_task tries on, continue_task says what to do differently, get_task_result shows "
+    "what was changed so far.",
+    Phase.CANCELLED: "resume_task takes it up again; get_task_result shows what was changed so far.",
+    Phase.INTERRUPTED: "resume_task lets the worker go on; get_task_result shows what was changed so far.",
 }
 
 
@@ -100,11 +105,38 @@ def status(task: Task, live: Live, now: float, *, progress: bool = True) -> Task
         elapsed_s=_elapsed(turn, now),
         total_tokens=used.total_tokens,
         cost=used.cost,
+        cost_note=_cost_note(task.turns),
         ran=_optional_route(turn.ran),
         files_changed=None if turn.changes is None else len(turn.changes.files),
         needs_review=turn.needs_review,
         failure=_failure(turn.failure),
         next_step=_next_step(task),
+    )
+
+
+def turn_status(task: Task, turn: Turn, live: Live, now: float) -> TaskStatus:
+    """One turn in short: where it stands or how it ended, with its own usage and changes."""
+    whole = status(task, live, now)
+    own = turn.own_changes
+    last = turn.id == task.turn.id
+    phase = task.phase if last else _ended_phase(turn)
+    return whole.model_copy(
+        update={
+            "state": whole.state if last else _STATES[phase],
+            "phase": phase,
+            "activity": whole.activity if last else None,
+            "asks": whole.asks if last else [],
+            "partial_text": whole.partial_text if last else "",
+            "turn_id": turn.id,
+            "elapsed_s": _elapsed(turn, now),
+            "total_tokens": turn.usage.total_tokens,
+            "cost": turn.usage.cost,
+            "cost_note": _cost_note([turn]),
+            "ran": _optional_route(turn.ran),
+            "files_changed": None if own is None else len(own.files),
+            "needs_review": turn.needs_review,
+            "failure": _failure(turn.failure),
+        }
     )
 
 
@@ -131,6 +163,9 @@ def task(task: Task, live: Live) -> TaskView:
         anchor=_anchor(task.spec.anchor),
         activity=_activity(task.activity),
         asks=[_ask(ask) for ask in task.asks.values()],
+        closed_asks=[_closed_ask(closing) for closing in task.closings[-CLOSED_ASKS_LIMIT:]],
+        profile=task.spec.profile,
+        budget=_budget(task.turn.budget),
         live_text=live.text,
         turns=[_turn(turn) for turn in task.turns],
         notes=list(task.notes),
@@ -141,8 +176,10 @@ def task(task: Task, live: Live) -> TaskView:
     )
 
 
-def result(task: Task, turn: Turn, text_offset: int = 0) -> TaskResult:
-    """How `turn`, the last one or an earlier one, ended; its text comes in pieces of at most `RESULT_TEXT_LIMIT`."""
+def result(task: Task, turn: Turn, text_offset: int = 0, *, own: bool = False) -> TaskResult:
+    """How `turn`, the last one or an earlier one, ended; its text comes in pieces of at most `RESULT_TEXT_LIMIT`. The changes
+    are all since the task's base, or with `own` what the turn changed."""
+    made = turn.own_changes if own else turn.changes
     end = text_offset + RESULT_TEXT_LIMIT
     last = turn.id == task.turn.id
     phase = task.phase if last else _ended_phase(turn)
@@ -154,7 +191,7 @@ def result(task: Task, turn: Turn, text_offset: int = 0) -> TaskResult:
         text=turn.text[text_offset:end],
         text_offset=text_offset,
         next_text_offset=end if end < len(turn.text) else None,
-        changes=None if turn.changes is None else changes(turn.changes),
+        changes=None if made is None else changes(made),
         ran=_optional_route(turn.ran),
         usage=_usage(turn.usage),
         needs_review=turn.needs_review,
@@ -236,7 +273,7 @@ def _next_step(task: Task) -> str:
         return "Closed: its result can still be read with get_task_result, and applied."
     if state(task) is TaskState.INPUT_REQUIRED:
         permission = any(ask.kind is AskKind.PERMISSION for ask in task.asks.values())
-        return f"Call answer_task with {'allow or deny' if permission else 'one of the choices'}, then wait_for_tasks."
+        return f"Call answer_task with {'allow, always (for this task) or deny' if permission else 'one of the choices'}, then wait_for_tasks."
     if task.phase is Phase.READY and any(landing.turn == task.turn.id for landing in task.landings):
         return "Applied to the user's files; continue_task sends a follow-up."
     return _NEXT_STEPS[task.phase]
@@ -271,6 +308,7 @@ def _turn(turn: Turn) -> TurnView:
         usage=_usage(turn.usage),
         text=turn.text,
         changes=None if turn.changes is None else changes(turn.changes),
+        own_changes=None if turn.own is None else changes(turn.own),
         checks=[
             CheckView(name=check.name, passed=check.passed, seconds=check.seconds, tail=check.tail)
             for check in turn.checks
@@ -287,6 +325,7 @@ def _worker(worker: WorkerInfo, words: Sequence[str]) -> WorkerView:
         agents=[AgentView(name=agent.name, description=agent.description) for agent in worker.agents],
         models=[_model(model) for model in worker.models if all(word in model.id.lower() for word in words)],
         default_model=worker.default_model,
+        profiles=list(worker.profiles),
         problem=worker.problem,
     )
 
@@ -331,6 +370,33 @@ def _activity(activity: Activity | None) -> ActivityView | None:
 
 def _ask(ask: Ask) -> AskView:
     return AskView(ask_id=ask.id, kind=ask.kind, subject=ask.subject, detail=ask.detail, choices=list(ask.choices))
+
+
+def _closed_ask(closing: Closing) -> ClosedAskView:
+    ask = closing.ask
+    return ClosedAskView(
+        ask_id=ask.id,
+        kind=ask.kind,
+        subject=ask.subject,
+        detail=ask.detail,
+        outcome=closing.outcome,
+        choice=closing.choice,
+        by=closing.by,
+        at=closing.at,
+    )
+
+
+def _budget(budget: Budget) -> BudgetView:
+    return BudgetView(minutes=budget.minutes, turns=budget.turns, tokens=budget.tokens, cost=budget.cost)
+
+
+def _cost_note(turns: Sequence[Turn]) -> str:
+    """Which models' prices are not known, though they were used."""
+    unpriced = {(turn.ran or turn.asked).model for turn in turns if turn.usage.total_tokens and turn.usage.cost is None}
+    if not unpriced:
+        return ""
+    names = ", ".join(sorted(name or "the worker's default model" for name in unpriced))
+    return f"The price of {names} is not known and counts as 0."
 
 
 def _anchor(anchor: Anchor | None) -> AnchorView | None:

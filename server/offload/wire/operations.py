@@ -15,6 +15,7 @@ from offload.core.caller import Caller
 from offload.core.delegation import Delegation, StartRequest, WaitFor
 from offload.domain.anchor import LineRange
 from offload.domain.ask import Answer, AskId
+from offload.domain.budget import Budget
 from offload.domain.errors import InvalidRequest
 from offload.domain.route import Route
 from offload.domain.task import Front, TaskId
@@ -27,9 +28,11 @@ from offload.wire.params import (
     ContinueTaskParams,
     GetChangesParams,
     GetTaskResultParams,
+    GetTaskStatusParams,
     ListAgentsParams,
     ListTasksParams,
     Params,
+    ResumeTaskParams,
     StartTaskParams,
     TaskParams,
     WaitForTasksParams,
@@ -84,13 +87,21 @@ async def _start_task(delegation: Delegation, caller: Caller, params: StartTaskP
         recipe=params.recipe,
         route=Route(params.worker, params.agent, params.model, params.variant),
         key=params.key,
+        profile=params.profile,
+        budget=Budget(params.max_minutes, params.max_turns, params.max_tokens, params.max_cost),
     )
     task = await delegation.start(caller, request)
     return await _status_after(delegation, task.id, params.wait_s)
 
 
 async def _continue_task(delegation: Delegation, caller: Caller, params: ContinueTaskParams) -> TaskStatus:
-    task = await delegation.continue_(caller, TaskId(params.task_id), params.brief)
+    budget = Budget(params.max_minutes, params.max_turns, params.max_tokens, params.max_cost)
+    task = await delegation.continue_(caller, TaskId(params.task_id), params.brief, budget, params.key)
+    return await _status_after(delegation, task.id, params.wait_s)
+
+
+async def _resume_task(delegation: Delegation, caller: Caller, params: ResumeTaskParams) -> TaskStatus:
+    task = await delegation.resume(caller, TaskId(params.task_id))
     return await _status_after(delegation, task.id, params.wait_s)
 
 
@@ -101,7 +112,7 @@ async def _cancel_task(delegation: Delegation, caller: Caller, params: TaskParam
 
 async def _answer_task(delegation: Delegation, caller: Caller, params: AnswerTaskParams) -> TaskStatus:
     answer = Answer(params.choice, params.message)
-    task = await delegation.answer(caller, TaskId(params.task_id), AskId(params.ask_id), answer)
+    task = await delegation.answer(caller, TaskId(params.task_id), AskId(params.ask_id), answer, params.key)
     return convert.status(task, delegation.live(task.id), delegation.clock.now())
 
 
@@ -110,14 +121,18 @@ async def _get_task(delegation: Delegation, _: Caller, params: TaskParams) -> Ta
     return convert.task(task, delegation.live(task.id))
 
 
-async def _get_task_status(delegation: Delegation, _: Caller, params: TaskParams) -> TaskStatus:
+async def _get_task_status(delegation: Delegation, _: Caller, params: GetTaskStatusParams) -> TaskStatus:
     task = delegation.get(TaskId(params.task_id))
-    return convert.status(task, delegation.live(task.id), delegation.clock.now())
+    if not params.turn_id:
+        return convert.status(task, delegation.live(task.id), delegation.clock.now())
+    turn = delegation.turn(task, TurnId(params.turn_id))
+    return convert.turn_status(task, turn, delegation.live(task.id), delegation.clock.now())
 
 
 async def _get_task_result(delegation: Delegation, _: Caller, params: GetTaskResultParams) -> TaskResult:
     task = delegation.get(TaskId(params.task_id))
-    return convert.result(task, delegation.turn(task, TurnId(params.turn_id)), params.text_offset)
+    turn = delegation.turn(task, TurnId(params.turn_id))
+    return convert.result(task, turn, params.text_offset, own=bool(params.turn_id))
 
 
 async def _wait_for_tasks(delegation: Delegation, _: Caller, params: WaitForTasksParams) -> WaitForTasksResult:
@@ -152,12 +167,12 @@ async def _close_task(delegation: Delegation, caller: Caller, params: TaskParams
 
 
 async def _get_changes(delegation: Delegation, _: Caller, params: GetChangesParams) -> GetChangesResult:
-    task, changes, patch = await delegation.diff(TaskId(params.task_id), params.paths)
+    task, changes, patch = await delegation.diff(TaskId(params.task_id), params.paths, TurnId(params.turn_id))
     return GetChangesResult(task_id=task.id, changes=convert.changes(changes), patch=patch)
 
 
 async def _apply_task(delegation: Delegation, caller: Caller, params: ApplyTaskParams) -> ApplyTaskResult:
-    task, paths = await delegation.apply(caller, TaskId(params.task_id), params.paths)
+    task, paths = await delegation.apply(caller, TaskId(params.task_id), params.paths, params.key)
     return ApplyTaskResult(task_id=task.id, paths=list(paths))
 
 
@@ -219,6 +234,15 @@ OPERATIONS: tuple[Operation, ...] = (
         _continue_task,
     ),
     Operation(
+        "resume_task",
+        "resumeTask",
+        "resume-task",
+        ResumeTaskParams,
+        TaskStatus,
+        "Let the worker of an interrupted, failed or cancelled task go on where it stood, in the same session and folder.",
+        _resume_task,
+    ),
+    Operation(
         "cancel_task",
         "cancelTask",
         "cancel-task",
@@ -233,7 +257,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "answer-task",
         AnswerTaskParams,
         TaskStatus,
-        "Answer what a worker asked: a permission (allow, deny) or a question.",
+        "Answer what a worker asked: a permission (allow, always for this task, deny) or a question.",
         _answer_task,
     ),
     Operation(
@@ -251,7 +275,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "get_task_status",
         "getTaskStatus",
         "task-status",
-        TaskParams,
+        GetTaskStatusParams,
         TaskStatus,
         "Say in short where a task stands and what its worker is doing.",
         _get_task_status,
@@ -324,7 +348,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "diff",
         GetChangesParams,
         GetChangesResult,
-        "Get what a task changed as one patch.",
+        "Get what a task changed as one patch: all that apply_task would take, or what one turn did.",
         _get_changes,
         reads_only=True,
         fronts=NOT_MODELS,

@@ -7,6 +7,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from offload.domain.profile import Profile
+
 MAX_WAIT_S = 45  # Hosts end a tool call after 60 s at the earliest known limit; a wait must be over well before.
 
 
@@ -21,6 +23,18 @@ WaitField = Annotated[
     float,
     Field(ge=0, le=MAX_WAIT_S, description=f"Seconds to wait for the end before answering, 0 to {MAX_WAIT_S}."),
 ]
+
+
+TurnIdField = Annotated[
+    str,
+    Field(
+        description="One turn, with its own usage and changes since it began; empty for the last turn and all changes."
+    ),
+]
+KeyField = Annotated[
+    str, Field(description="Idempotency key: the same call with the same key is done once and gets the same answer.")
+]
+NEW_LIMIT = "A new limit for the whole task, if it is to have one: see start_task."
 
 
 class WaitMode(enum.StrEnum):
@@ -46,6 +60,23 @@ class StartTaskParams(Params):
     agent: Annotated[str, Field(description="The worker's own agent; empty for its default.")] = ""
     model: Annotated[str, Field(description="Model as PROVIDER/MODEL; empty for the worker's default.")] = ""
     variant: Annotated[str, Field(description='Variant of the model ("high"); empty for its default.')] = ""
+    profile: Annotated[
+        Profile | None,
+        Field(
+            description="What the worker may do; null for the setting's. list_agents names those that it can enforce."
+        ),
+    ] = None
+    max_minutes: Annotated[
+        float | None, Field(gt=0, description="Minutes of work of the whole task; null for the setting's.")
+    ] = None
+    max_turns: Annotated[int | None, Field(ge=1, description="Turns of the whole task; null for the setting's.")] = None
+    max_tokens: Annotated[int | None, Field(ge=1, description="Tokens of the whole task; null for the setting's.")] = (
+        None
+    )
+    max_cost: Annotated[
+        float | None,
+        Field(ge=0, description="US dollars for the whole task; an unknown price is 0. Null: the setting's."),
+    ] = None
     key: Annotated[str, Field(description="Idempotency key: a start with the same key gives the same task.")] = ""
     wait_s: WaitField = 0
 
@@ -53,6 +84,16 @@ class StartTaskParams(Params):
 class ContinueTaskParams(Params):
     task_id: TaskIdField
     brief: Annotated[str, Field(min_length=1, description="The follow-up; the worker remembers the task.")]
+    max_minutes: Annotated[float | None, Field(gt=0, description=NEW_LIMIT)] = None
+    max_turns: Annotated[int | None, Field(ge=1, description=NEW_LIMIT)] = None
+    max_tokens: Annotated[int | None, Field(ge=1, description=NEW_LIMIT)] = None
+    max_cost: Annotated[float | None, Field(ge=0, description=NEW_LIMIT)] = None
+    key: KeyField = ""
+    wait_s: WaitField = 0
+
+
+class ResumeTaskParams(Params):
+    task_id: TaskIdField
     wait_s: WaitField = 0
 
 
@@ -63,13 +104,25 @@ class TaskParams(Params):
 class AnswerTaskParams(Params):
     task_id: TaskIdField
     ask_id: Annotated[str, Field(description="Id of the open ask; may be empty when only one is open.")] = ""
-    choice: Annotated[str, Field(min_length=1, description='One of the choices: "allow" or "deny", or a label.')]
+    choice: Annotated[
+        str,
+        Field(
+            min_length=1,
+            description='One of the choices: "allow", "always" (allow the very same again in this task), "deny", or a label.',
+        ),
+    ]
     message: Annotated[str, Field(description="Words for the worker, with a denial.")] = ""
+    key: KeyField = ""
+
+
+class GetTaskStatusParams(Params):
+    task_id: TaskIdField
+    turn_id: TurnIdField = ""
 
 
 class GetTaskResultParams(Params):
     task_id: TaskIdField
-    turn_id: Annotated[str, Field(description="An earlier turn; empty for the last one.")] = ""
+    turn_id: TurnIdField = ""
     text_offset: Annotated[int, Field(ge=0, description="Character of the worker's text to begin with.")] = 0
 
 
@@ -95,12 +148,14 @@ class ListTasksParams(Params):
 
 class GetChangesParams(Params):
     task_id: TaskIdField
+    turn_id: TurnIdField = ""
     paths: Annotated[list[str], Field(description="Only these files; empty for all.")] = Field(default_factory=list)
 
 
 class ApplyTaskParams(Params):
     task_id: TaskIdField
     paths: Annotated[list[str], Field(description="Only these files; empty for all.")] = Field(default_factory=list)
+    key: KeyField = ""
 
 
 class CleanTasksParams(Params):

@@ -7,8 +7,9 @@ import enum
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from offload.domain.ask import AskKind
+from offload.domain.ask import AskKind, AskOutcome
 from offload.domain.change import FileStatus
+from offload.domain.profile import Profile
 from offload.domain.task import Front, Phase
 from offload.domain.text import well_formed
 from offload.domain.turn import ActivityKind
@@ -80,6 +81,28 @@ class AskView(View):
     choices: list[str]
 
 
+class ClosedAskView(View):
+    """An ask that is over: `by` names who answered, "" when nobody did."""
+
+    ask_id: str
+    kind: AskKind
+    subject: str
+    detail: str
+    outcome: AskOutcome
+    choice: str
+    by: str
+    at: float
+
+
+class BudgetView(View):
+    """Limits of the whole task, null for none. `minutes` are minutes of work."""
+
+    minutes: float | None = None
+    turns: int | None = None
+    tokens: int | None = None
+    cost: float | None = None
+
+
 class AnchorView(View):
     """The block that a task is about, where it was at the start."""
 
@@ -130,7 +153,8 @@ class CheckView(View):
 
 
 class TurnView(View):
-    """One exchange with the worker."""
+    """One exchange with the worker. `changes` is all since the task's base, which is what apply_task takes; `own_changes` is
+    what this turn changed, null when that is the same."""
 
     turn_id: str
     brief: str
@@ -142,6 +166,7 @@ class TurnView(View):
     usage: UsageView
     text: str
     changes: ChangesView | None
+    own_changes: ChangesView | None = None
     checks: list[CheckView]
     failure: FailureView | None
     needs_review: str
@@ -172,6 +197,9 @@ class TaskView(View):
     anchor: AnchorView | None
     activity: ActivityView | None
     asks: list[AskView]
+    closed_asks: list[ClosedAskView] = Field(default_factory=list)
+    profile: Profile = Profile.WORKSPACE_WRITE
+    budget: BudgetView = BudgetView()
     live_text: str
     turns: list[TurnView]
     notes: list[str]
@@ -182,7 +210,8 @@ class TaskView(View):
 class TaskStatus(View):
     """A task in short; `phase` says more exactly than `state` where it stands.
 
-    `partial_text` holds the last words of the worker; `next_step` says in plain words what one can do now.
+    `total_tokens`, `cost` and `files_changed` are of the whole task, or of the turn that was asked for; `cost_note` says when a
+    price is not known. `partial_text` holds the last words of the worker; `next_step` says in plain words what one can do now.
     """
 
     task_id: str
@@ -198,6 +227,7 @@ class TaskStatus(View):
     elapsed_s: float
     total_tokens: int
     cost: float | None = None
+    cost_note: str = ""
     ran: RouteView | None = None
     files_changed: int | None = None
     needs_review: str = ""
@@ -229,6 +259,7 @@ class WorkerView(View):
     models: list[ModelView] = Field(default_factory=list)
     models_left_out: int = 0
     default_model: str = ""
+    profiles: list[Profile] = Field(default_factory=list)
     problem: str = ""
 
 

@@ -17,7 +17,7 @@ from offload.core.ports import Applied, Snapshot
 from offload.domain.change import ChangeSet
 from offload.domain.errors import GitFailed, InvalidRequest, NotAWorkspace, StorageFailed
 from offload.domain.task import TaskId
-from offload.processes import Processes
+from offload.processes import Origin, Processes, end_strays
 from offload.workspace.changes import ALL, NOTHING_FOREIGN, file_changes
 from offload.workspace.forget import forget, size_of
 from offload.workspace.git import Git, full_disk_told, literal
@@ -201,6 +201,8 @@ class GitWorkspaces:
 
     async def release(self, task: TaskId, root: Path) -> None:
         place = self._place(task, root)
+        # What a worker left there would make the folder anew while it is removed.
+        await end_strays(Origin(place.outer))
         for path in (place.index, place.record):
             path.unlink(missing_ok=True)
         await asyncio.to_thread(shutil.rmtree, place.outer, ignore_errors=True)

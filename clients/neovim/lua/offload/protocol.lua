@@ -25,12 +25,14 @@
 ---@class offload.AnswerTaskParams
 ---@field task_id string Id of the task, as start_task gave it; a unique beginning is enough.
 ---@field ask_id? string Id of the open ask; may be empty when only one is open.
----@field choice string One of the choices: "allow" or "deny", or a label.
+---@field choice string One of the choices: "allow", "always" (allow the very same again in this task), "deny", or a label.
 ---@field message? string Words for the worker, with a denial.
+---@field key? string Idempotency key: the same call with the same key is done once and gets the same answer.
 
 ---@class offload.ApplyTaskParams
 ---@field task_id string Id of the task, as start_task gave it; a unique beginning is enough.
 ---@field paths? string[] Only these files; empty for all.
+---@field key? string Idempotency key: the same call with the same key is done once and gets the same answer.
 
 ---`paths` were written to disk.
 ---@class offload.ApplyTaskResult
@@ -39,6 +41,9 @@
 
 ---@alias offload.AskKind "permission"|"question"
 
+---Why an ask is no longer open.
+---@alias offload.AskOutcome "answered"|"timed_out"|"withdrawn"
+
 ---An open permission request or question; answer it with answer_task.
 ---@class offload.AskView
 ---@field ask_id string
@@ -46,6 +51,13 @@
 ---@field subject string
 ---@field detail string
 ---@field choices string[]
+
+---Limits of the whole task, null for none. `minutes` are minutes of work.
+---@class offload.BudgetView
+---@field minutes? number|nil
+---@field turns? integer|nil
+---@field tokens? integer|nil
+---@field cost? number|nil
 
 ---A turn's change set; `files_left_out` counts files that did not fit into a short result.
 ---@class offload.ChangesView
@@ -87,9 +99,25 @@
 ---@field size_bytes integer
 ---@field note string
 
+---An ask that is over: `by` names who answered, "" when nobody did.
+---@class offload.ClosedAskView
+---@field ask_id string
+---@field kind offload.AskKind
+---@field subject string
+---@field detail string
+---@field outcome offload.AskOutcome
+---@field choice string
+---@field by string
+---@field at number
+
 ---@class offload.ContinueTaskParams
 ---@field task_id string Id of the task, as start_task gave it; a unique beginning is enough.
 ---@field brief string The follow-up; the worker remembers the task.
+---@field max_minutes? number|nil A new limit for the whole task, if it is to have one: see start_task.
+---@field max_turns? integer|nil A new limit for the whole task, if it is to have one: see start_task.
+---@field max_tokens? integer|nil A new limit for the whole task, if it is to have one: see start_task.
+---@field max_cost? number|nil A new limit for the whole task, if it is to have one: see start_task.
+---@field key? string Idempotency key: the same call with the same key is done once and gets the same answer.
 ---@field wait_s? number Seconds to wait for the end before answering, 0 to 45.
 
 ---What went wrong: `code` is a word of the error tree, `message` one plain sentence, `reasons` one line per file.
@@ -117,6 +145,7 @@
 
 ---@class offload.GetChangesParams
 ---@field task_id string Id of the task, as start_task gave it; a unique beginning is enough.
+---@field turn_id? string One turn, with its own usage and changes since it began; empty for the last turn and all changes.
 ---@field paths? string[] Only these files; empty for all.
 
 ---@class offload.GetChangesResult
@@ -126,8 +155,12 @@
 
 ---@class offload.GetTaskResultParams
 ---@field task_id string Id of the task, as start_task gave it; a unique beginning is enough.
----@field turn_id? string An earlier turn; empty for the last one.
+---@field turn_id? string One turn, with its own usage and changes since it began; empty for the last turn and all changes.
 ---@field text_offset? integer Character of the worker's text to begin with.
+
+---@class offload.GetTaskStatusParams
+---@field task_id string Id of the task, as start_task gave it; a unique beginning is enough.
+---@field turn_id? string One turn, with its own usage and changes since it began; empty for the last turn and all changes.
 
 ---@class offload.HunkView
 ---@field old_start integer
@@ -171,9 +204,16 @@
 ---What has happened to a task, never what was asked for.
 ---@alias offload.Phase "queued"|"starting"|"working"|"checking"|"cancelling"|"recovering"|"ready"|"failed"|"cancelled"|"interrupted"
 
+---Never more than the worker's own configuration lets it do, whatever the profile.
+---@alias offload.Profile "read-only"|"workspace-write"|"no-network"|"full"
+
 ---@class offload.RecipeView
 ---@field name string
 ---@field title string
+
+---@class offload.ResumeTaskParams
+---@field task_id string Id of the task, as start_task gave it; a unique beginning is enough.
+---@field wait_s? number Seconds to wait for the end before answering, 0 to 45.
 
 ---Who works: worker, its agent, the model as PROVIDER/MODEL, the model's variant; "" where it is left to the default.
 ---@class offload.RouteView
@@ -193,6 +233,11 @@
 ---@field agent? string The worker's own agent; empty for its default.
 ---@field model? string Model as PROVIDER/MODEL; empty for the worker's default.
 ---@field variant? string Variant of the model ("high"); empty for its default.
+---@field profile? offload.Profile|nil What the worker may do; null for the setting's. list_agents names those that it can enforce.
+---@field max_minutes? number|nil Minutes of work of the whole task; null for the setting's.
+---@field max_turns? integer|nil Turns of the whole task; null for the setting's.
+---@field max_tokens? integer|nil Tokens of the whole task; null for the setting's.
+---@field max_cost? number|nil US dollars for the whole task; an unknown price is 0. Null: the setting's.
 ---@field key? string Idempotency key: a start with the same key gives the same task.
 ---@field wait_s? number Seconds to wait for the end before answering, 0 to 45.
 
@@ -224,7 +269,8 @@
 
 ---A task in short; `phase` says more exactly than `state` where it stands.
 ---
----`partial_text` holds the last words of the worker; `next_step` says in plain words what one can do now.
+---`total_tokens`, `cost` and `files_changed` are of the whole task, or of the turn that was asked for; `cost_note` says when a
+---price is not known. `partial_text` holds the last words of the worker; `next_step` says in plain words what one can do now.
 ---@class offload.TaskStatus
 ---@field task_id string
 ---@field title string
@@ -239,6 +285,7 @@
 ---@field elapsed_s number
 ---@field total_tokens integer
 ---@field cost? number|nil
+---@field cost_note? string
 ---@field ran? offload.RouteView|nil
 ---@field files_changed? integer|nil
 ---@field needs_review? string
@@ -261,13 +308,17 @@
 ---@field anchor offload.AnchorView|nil
 ---@field activity offload.ActivityView|nil
 ---@field asks offload.AskView[]
+---@field closed_asks? offload.ClosedAskView[]
+---@field profile? offload.Profile
+---@field budget? offload.BudgetView
 ---@field live_text string
 ---@field turns offload.TurnView[]
 ---@field notes string[]
 ---@field landings offload.LandingView[]
 ---@field closed boolean
 
----One exchange with the worker.
+---One exchange with the worker. `changes` is all since the task's base, which is what apply_task takes; `own_changes` is
+---what this turn changed, null when that is the same.
 ---@class offload.TurnView
 ---@field turn_id string
 ---@field brief string
@@ -279,6 +330,7 @@
 ---@field usage offload.UsageView
 ---@field text string
 ---@field changes offload.ChangesView|nil
+---@field own_changes? offload.ChangesView|nil
 ---@field checks offload.CheckView[]
 ---@field failure offload.FailureView|nil
 ---@field needs_review string
@@ -320,6 +372,7 @@
 ---@field models? offload.ModelView[]
 ---@field models_left_out? integer
 ---@field default_model? string
+---@field profiles? offload.Profile[]
 ---@field problem? string
 
 local M = {}
@@ -335,16 +388,19 @@ M.requests = {
   ---Send a follow-up to a task that is over; the worker keeps its session and its folder. Takes offload.ContinueTaskParams,
   ---answered with offload.TaskStatus.
   continue_task = 'offload/continueTask',
+  ---Let the worker of an interrupted, failed or cancelled task go on where it stood, in the same session and folder. Takes offload.ResumeTaskParams,
+  ---answered with offload.TaskStatus.
+  resume_task = 'offload/resumeTask',
   ---Stop a task; it is cancelled once its worker is confirmed gone. Takes offload.TaskParams,
   ---answered with offload.TaskStatus.
   cancel_task = 'offload/cancelTask',
-  ---Answer what a worker asked: a permission (allow, deny) or a question. Takes offload.AnswerTaskParams,
+  ---Answer what a worker asked: a permission (allow, always for this task, deny) or a question. Takes offload.AnswerTaskParams,
   ---answered with offload.TaskStatus.
   answer_task = 'offload/answerTask',
   ---Get a whole task with all its turns. Takes offload.TaskParams,
   ---answered with offload.TaskView.
   get_task = 'offload/getTask',
-  ---Say in short where a task stands and what its worker is doing. Takes offload.TaskParams,
+  ---Say in short where a task stands and what its worker is doing. Takes offload.GetTaskStatusParams,
   ---answered with offload.TaskStatus.
   get_task_status = 'offload/getTaskStatus',
   ---Get the worker's final words and a summary of what it changed. Takes offload.GetTaskResultParams,
@@ -365,7 +421,7 @@ M.requests = {
   ---Remove old tasks for good, and list what is kept and why; unapplied work only of named tasks, when asked. Takes offload.CleanTasksParams,
   ---answered with offload.CleanTasksResult.
   clean_tasks = 'offload/cleanTasks',
-  ---Get what a task changed as one patch. Takes offload.GetChangesParams,
+  ---Get what a task changed as one patch: all that apply_task would take, or what one turn did. Takes offload.GetChangesParams,
   ---answered with offload.GetChangesResult.
   get_changes = 'offload/getChanges',
   ---Merge a task's changes into the files on disk, all or nothing. Takes offload.ApplyTaskParams,
