@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from offload.core.ports import AskOver
-from offload.core.supervisor import RETRY_STORAGE_S, TRANSCRIPT
+from offload.core.supervisor import MESSAGE, RETRY_STORAGE_S, TRANSCRIPT
 from offload.domain.ask import AskOutcome
 from offload.domain.errors import StorageFailed
 from offload.domain.lifecycle import AskClosed
@@ -110,6 +110,13 @@ async def test_one_giant_line_of_a_worker_is_kept_up_to_a_limit_and_says_what_is
         task = await house.rested((await house.start(f"::text {'y' * (TRANSCRIPT + 1234)}")).id)
         assert task.phase is Phase.READY
         assert task.turn.text == "y" * TRANSCRIPT + "\n[1234 more characters were left out]"
+
+
+async def test_one_giant_reason_of_a_failure_is_cut_as_well(tmp_path):
+    """Providers answer with whole pages of HTML."""
+    async with open_house(tmp_path) as house:
+        task = await house.rested((await house.start(f"::fail {'y' * (MESSAGE + 7)}")).id)
+        assert task.turn.failure.message == "y" * MESSAGE + "\n[7 more characters were left out]"
 
 
 async def test_the_users_git_can_tidy_up_at_any_time_of_a_task(tmp_path):

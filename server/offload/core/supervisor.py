@@ -69,6 +69,7 @@ T = TypeVar("T")
 RETRY_STORAGE_S = 1.0
 LOOKS = 3  # how often a worker that goes away is tried in one turn
 TRANSCRIPT = 1 << 20  # characters of a turn's final text that are kept
+MESSAGE = 1 << 12  # and of the reason of a failure
 EARLIER_ANSWER = "an earlier answer for the whole task"
 NOBODY_ANSWERED = "Nobody was there to allow this. Go on without it, or say what you would need it for."
 
@@ -423,7 +424,7 @@ class Supervisor:
         """How the turn ended, with what the worker changed read from git first, so that no status is early."""
         task = self._ledger.get(task_id)
         at, turn = self._clock.now(), run.turn
-        end = replace(end, text=cut(end.text, TRANSCRIPT))
+        end = _bounded(end)
         try:
             changes, own = await self._stored(task_id, "the result", lambda: self._collect(task))
         except OffloadError as error:
@@ -498,6 +499,14 @@ async def _stop_when_due(watch: Watch, worker_turn: WorkerTurn) -> None:
 
 def _with_always(ask: Ask) -> Ask:
     return replace(ask, choices=(ALLOW, ALWAYS, DENY)) if ask.kind is AskKind.PERMISSION else ask
+
+
+def _bounded(end: End) -> End:
+    """A worker may say anything, and a provider may answer with a whole page."""
+    text = cut(end.text, TRANSCRIPT)
+    if isinstance(end, Failed):
+        return replace(end, text=text, failure=replace(end.failure, message=cut(end.failure.message, MESSAGE)))
+    return replace(end, text=text)
 
 
 def _not_open(ask: AskId, task: Task | None = None) -> UnknownAsk:
