@@ -28,7 +28,7 @@ time.sleep(600)
 
 
 class House:
-    """A worker's server with the marker "m", and a task's folder."""
+    """A worker's server with a marker that is its own, and a task's folder."""
 
     def __init__(self, folder):
         self.task = folder / "task"
@@ -36,12 +36,13 @@ class House:
         self.elsewhere = folder / "elsewhere"
         self.elsewhere.mkdir()
         self.server = None
+        self.marker = str(folder)  # tests run beside each other
         self._processes = Processes()
         self._begun = []
 
-    async def run(self, *lines, marker="m"):
+    async def run(self, *lines):
         """Start the server with its tools, and wait until every tool has written its pid to a file of its name."""
-        environment = {**os.environ, "TASK": str(self.task), MARKER: marker}
+        environment = {**os.environ, "TASK": str(self.task), MARKER: self.marker}
         process = await self._processes.start(
             [sys.executable, "-c", SERVER, *lines], cwd=self.elsewhere, environment=environment
         )
@@ -71,7 +72,7 @@ class House:
                 await asyncio.sleep(0.01)
 
     def origin(self, **changes):
-        values = {"folder": self.task, "servers": (self.server,), "server": self.server, "marker": "m"}
+        values = {"folder": self.task, "servers": (self.server,), "server": self.server, "marker": self.marker}
         return Origin(**{**values, **changes})
 
     async def close(self):
@@ -193,6 +194,14 @@ async def test_a_folder_whose_name_only_begins_alike_is_another(house):
     await house.run(f"tool {told('got')}; exec sleep 600")
     await house.pid("got")
     assert strays(house.origin(folder=task)) == ()
+
+
+async def test_a_folder_is_the_same_by_another_name(house):
+    link = house.task.with_name("link")
+    link.symlink_to(house.task)
+    await house.run(f"tool {told('got')}; exec sleep 600")
+    got = await house.pid("got")
+    assert [stray.identity for stray in strays(house.origin(folder=link))] == [got]
 
 
 async def test_what_cannot_be_ended_is_named(house):

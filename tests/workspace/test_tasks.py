@@ -1,13 +1,15 @@
 """The task's folder and what is collected from it, whatever its worker does there."""
 
+import asyncio
 import os
+import shlex
 import shutil
 
 import pytest
 
 from offload.domain.change import FileChange, FileStatus, Hunk
 from offload.domain.errors import GitFailed
-from offload.processes import Processes
+from offload.processes import MARKER, Processes, alive, identify
 from offload.workspace import GitWorkspaces, index
 from offload.workspace.git import Git
 from tests.workspace.repositories import commit_all, git
@@ -308,3 +310,19 @@ async def test_links_and_folders_are_read_as_what_they_are(workspace, root):
 
     assert await workspace.read(root, base, "link") == b"b.txt"
     assert await workspace.read(root, base, "src") is None
+
+
+async def test_what_a_worker_left_in_the_folder_is_ended_before_the_folder_goes(workspace, root, opened):
+    """It would go on writing, and a folder that is being removed would come back."""
+    folder, _ = await opened()
+    write = "echo $$ > part; mv part pid; while :; do mkdir -p again; date >> again/written; done"
+    start = f"setsid sh -c {shlex.quote(write)} > /dev/null 2>&1 &"
+    environment = {"PATH": os.environ["PATH"], MARKER: "a worker's"}
+    await Processes().run(["sh", "-c", start], cwd=folder, environment=environment)
+    async with asyncio.timeout(20):
+        while not (folder / "pid").exists():  # noqa: ASYNC110 - a file is the fact
+            await asyncio.sleep(0.01)
+    left = identify(int((folder / "pid").read_text()))
+    await workspace.release("t1", root)
+    assert not alive(left)
+    assert not folder.exists()

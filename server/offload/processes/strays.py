@@ -70,8 +70,8 @@ class Ended:
 
 def strays(origin: Origin) -> tuple[Stray, ...]:
     """Reads every process's facts: not for the event loop's thread."""
-    table = _Table()
-    found = {pid for pid in table.parents if table.is_stray(pid, origin)}
+    table, folder = _Table(), origin.folder.resolve()
+    found = {pid for pid in table.parents if table.is_stray(pid, origin, folder)}
     found |= {pid for pid in table.parents if not found.isdisjoint(table.above(pid))}
     every = (table.stray(pid, root=table.parents[pid] not in found) for pid in sorted(found))
     return tuple(stray for stray in every if alive(stray.identity))
@@ -126,7 +126,7 @@ class _Table:
         command = " ".join(_fact(process.cmdline, [])) or _fact(process.name, "?")
         return Stray(identify(pid), command, root)
 
-    def is_stray(self, pid: int, origin: Origin) -> bool:
+    def is_stray(self, pid: int, origin: Origin, folder: Path) -> bool:
         servers = {server.pid for server in origin.servers if alive(server)}
         if pid in self._ours or pid in servers:
             return False
@@ -139,7 +139,7 @@ class _Table:
         process = self._processes[pid]
         environment = _fact(process.environ, UNKNOWN)
         place = _fact(process.cwd, "")
-        if place and (Path(place) == origin.folder or origin.folder in Path(place).parents):
+        if place and (Path(place) == folder or folder in Path(place).parents):
             emptied = "HOME" not in environment and not on_terminal(pid)
             return bool(server) or MARKER in environment or emptied
         of_this = bool(origin.server and server == origin.server.pid)
