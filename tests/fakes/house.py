@@ -92,6 +92,7 @@ async def open_house(
         clock=clock,
         limits=limits or Limits(),
         default_route=route or Route(worker.name),
+        environment={"PATH": "/usr/bin", "HUB": "own"},
         defect=lambda what, error: defects.append((what, error)),
     ) as delegation:
         caller = Caller(Front.TERMINAL, "rpc-1", root, "test", {"PATH": "/usr/bin"})

@@ -30,6 +30,7 @@ from offload.core.ports import (
     Failed,
     Finished,
     Halted,
+    Lost,
     ModelInfo,
     Opened,
     Said,
@@ -41,6 +42,7 @@ from offload.core.ports import (
 )
 from offload.domain.ask import ALLOW, DENY, Answer, Ask, AskId, AskKind, AskOutcome
 from offload.domain.errors import OffloadError, UnknownAgent, UnknownAsk, UnknownModel
+from offload.domain.profile import Profile
 from offload.domain.route import Route
 from offload.domain.turn import Activity, ActivityKind, Failure
 from offload.domain.usage import Usage
@@ -81,7 +83,7 @@ class Stage:
         async with self._more:
             if not self.over:
                 self.events.append(event)
-                self.over = isinstance(event, Finished | Failed | Halted)
+                self.over = isinstance(event, Finished | Failed | Halted | Lost)
                 self._more.notify_all()
 
     async def seen(self) -> None:
@@ -125,6 +127,11 @@ class Stage:
     async def halt(self) -> None:
         await self.emit(Halted(self.text))
 
+    async def lose(self, reason: str) -> None:
+        """The worker goes away in the middle of the turn, and never comes back to it."""
+        self.worker.silence(self)
+        await self.emit(Lost(reason, self.text))
+
     def reply(self, ask: AskId, answer: Answer) -> None:
         waiting = self._asks.pop(ask, None)
         if waiting is None:
@@ -137,8 +144,10 @@ class Stage:
                 while len(self.events) <= index:
                     await self._more.wait()
             event = self.events[index]
+            if isinstance(event, AskOpened) and event.ask.id not in self._asks:
+                continue  # Whoever comes later is not asked what was answered.
             yield event
-            if isinstance(event, Finished | Failed | Halted):
+            if isinstance(event, Finished | Failed | Halted | Lost):
                 return
 
 
@@ -179,10 +188,14 @@ class FakeTurn:
         self._worker = worker
         self._order = order
         self._session = session
+        self._stopped = False
 
     async def events(self) -> AsyncIterator[WorkerEvent]:
         """As with a real worker the prompt goes out when the iteration goes on after `Opened`."""
         yield Opened(self._session)
+        if self._stopped:
+            yield Halted()
+            return
         stage = self._worker.play(self._order, self._session)
         async for event in stage.from_the_start():
             yield event
@@ -191,7 +204,10 @@ class FakeTurn:
         self._worker.play(self._order, self._session).reply(ask, answer)
 
     async def stop(self) -> None:
-        await self._worker.stop(self._worker.play(self._order, self._session))
+        if self._worker.plays(self._order, self._session):
+            await self._worker.stop(self._worker.play(self._order, self._session))
+        else:
+            self._stopped = True
 
 
 class FakeWorker:
@@ -208,6 +224,7 @@ class FakeWorker:
         self.cleaned: list[tuple[float, bool]] = []
         self.left_over = 0
         self.closed = False
+        self.adopted = False
         self.numbers = itertools.count(1)
         self.info = info or WorkerInfo(
             name,
@@ -215,7 +232,9 @@ class FakeWorker:
             agents=(AgentInfo("build", "Writes code."),),
             models=(ModelInfo("fake/worker", "Worker", ("high", "low"), 1.0, 2.0), ModelInfo("fake/other", "Other")),
             default_model="fake/worker",
+            profiles=(Profile.READ_ONLY, Profile.WORKSPACE_WRITE, Profile.FULL),
         )
+        self.profiles = frozenset({Profile.READ_ONLY, Profile.WORKSPACE_WRITE, Profile.FULL})
         self._gates: dict[str, Gate] = {}
         self._stages: dict[tuple[str, str], Stage] = {}
         self._playing: dict[tuple[str, str], asyncio.Task[None]] = {}
@@ -231,6 +250,19 @@ class FakeWorker:
     def stage(self, turn: str) -> Stage:
         """The stage of a turn whose prompt was sent."""
         return next(stage for (_, id_), stage in self._stages.items() if id_ == turn)
+
+    def plays(self, order: TurnOrder, session: str) -> bool:
+        """Whether the turn's prompt was sent."""
+        return (session, order.turn) in self._stages
+
+    def silence(self, stage: Stage) -> None:
+        """Nothing more comes of the turn's script."""
+        self._playing[stage.session, stage.order.turn].cancel()
+
+    async def over(self, turn: str) -> None:
+        """Once the turn's script is at its end."""
+        async for _ in self.stage(turn).from_the_start():
+            pass
 
     def play(self, order: TurnOrder, session: str) -> Stage:
         """The turn's stage; the prompt is sent if that was not done before."""
@@ -253,19 +285,22 @@ class FakeWorker:
             await asyncio.gather(playing, return_exceptions=True)
             await stage.halt()
 
+    async def check(self, route: Route, environment: Mapping[str, str]) -> None:
+        if self.refuses:
+            raise self.refuses
+        agents = [agent.name for agent in self.info.agents]
+        if route.agent and route.agent not in agents:
+            raise UnknownAgent(f"{self.name} has no agent {route.agent!r}.{_near(route.agent, agents)}")
+        models = [model.id for model in self.info.models]
+        if route.model and route.model not in models:
+            raise UnknownModel(f"{self.name} has no model {route.model!r}.{_near(route.model, models)}")
+
     async def describe(self, environment: Mapping[str, str]) -> WorkerInfo:
         return self.info
 
     @contextlib.asynccontextmanager
     async def turn(self, order: TurnOrder) -> AsyncIterator[FakeTurn]:
-        if self.refuses:
-            raise self.refuses
-        agents = [agent.name for agent in self.info.agents]
-        if order.route.agent and order.route.agent not in agents:
-            raise UnknownAgent(f"{self.name} has no agent {order.route.agent!r}.{_near(order.route.agent, agents)}")
-        models = [model.id for model in self.info.models]
-        if order.route.model and order.route.model not in models:
-            raise UnknownModel(f"{self.name} has no model {order.route.model!r}.{_near(order.route.model, models)}")
+        await self.check(order.route, order.environment)
         self.orders.append(order)
         yield FakeTurn(self, order, order.session or f"session_{next(self.numbers)}")
 
@@ -276,6 +311,9 @@ class FakeWorker:
         """`left_over` is what there is to be removed."""
         self.cleaned.append((before, dry_run))
         return self.left_over
+
+    async def adopt(self) -> None:
+        self.adopted = True
 
     async def aclose(self) -> None:
         self.closed = True
