@@ -1,7 +1,9 @@
 """The Neovim plugin in the real Neovim, against a server that does what the test says."""
 
+import os
 import re
 import shutil
+import sys
 from typing import Any
 
 import pytest
@@ -60,9 +62,9 @@ def marks(editor: Neovim) -> list[tuple[int, str]]:
     found = editor.lua(
         "local space = require('offload.marks').namespace;"
         "local found = vim.api.nvim_buf_get_extmarks(0, space, 0, -1, { details = true });"
-        "return vim.tbl_map(function(mark) return { mark[2] + 1, mark[4].virt_text[1][1] } end, found)"
+        "return vim.tbl_map(function(mark) return { mark[2] + 1, mark[4].virt_text and mark[4].virt_text[1][1] } end, found)"
     )
-    return [(line, text) for line, text in found]
+    return [(line, text) for line, text in (mark for mark in found if len(mark) == 2)]
 
 
 def cursor_at(editor: Neovim, line: int) -> None:
@@ -103,9 +105,31 @@ def test_a_mark_moves_with_the_text_and_not_with_the_lines_of_messages(editor, a
     assert marks(editor) == [(6, "◀ tests checking the result")]
 
 
-def test_tasks_at_one_block_have_a_mark_each(editor, about):
-    tell(editor, about(task_id="task_1"), about(task_id="task_2", recipe="docs"))
-    assert sorted(marks(editor)) == [(4, "◀ docs working"), (4, "◀ tests working")]
+def test_a_line_shows_one_live_task_and_how_many_more_there_are(editor, about):
+    tell(
+        editor,
+        about(task_id="task_1", created_at=3.0, phase="failed"),
+        about(task_id="task_2", created_at=1.0, recipe="docs"),
+        about(task_id="task_3", created_at=2.0, phase="queued"),
+    )
+    assert marks(editor) == [(4, "◀ tests queued  +2")]
+    tell(editor, about(task_id="task_2", created_at=1.0, recipe="docs", revision=4, asks=[ASK]))
+    assert marks(editor) == [(4, "◀ docs waits for you: bash: npm test  +2")]
+
+
+def test_a_line_shows_the_same_after_its_file_was_opened_again(editor, about):
+    tell(editor, *(about(task_id=f"task_{number}", created_at=float(number), place=number) for number in (2, 3, 1)))
+    assert marks(editor) == [(4, "◀ tests working, place 3  +2")]
+    editor.command("edit!")
+    editor.until("#vim.lsp.get_clients({ bufnr = 0, name = 'offload' }) == 1")
+    assert marks(editor) == [(4, "◀ tests working, place 3  +2")]
+
+
+def test_a_task_that_is_closed_uncovers_the_one_behind_it(editor, about):
+    tell(editor, about(task_id="task_1"), about(task_id="task_2", recipe="docs", created_at=2000.0))
+    assert marks(editor) == [(4, "◀ docs working  +1")]
+    tell(editor, about(task_id="task_2", recipe="docs", revision=4, phase="cancelled", closed=True))
+    assert marks(editor) == [(4, "◀ tests working")]
 
 
 def test_a_closed_task_leaves_no_mark(editor, about):
@@ -345,15 +369,35 @@ def test_only_what_the_server_answers_is_asked():
 
 
 def test_without_a_server_a_command_says_what_to_do(idle_editor):
+    idle_editor.lua("require('offload').setup({ cmd = { ... } })", sys.executable)
     idle_editor.command("Offload tests")
     assert idle_editor.said() == ["offload: no language server runs; open a file of a supported language first"]
 
 
-def test_the_help_can_be_looked_up(idle_editor, tmp_path):
-    """`:helptags` fails on a tag that is given twice, `:help` on one that is missing."""
-    shutil.copytree(PLUGIN / "doc", tmp_path / "plugin" / "doc")
+def test_a_program_that_is_not_there_is_named_at_the_set_up_and_by_a_command(idle_editor):
+    idle_editor.lua("require('offload').setup({ cmd = { 'no-such-offload', 'lsp' } })")
+    told = "offload: the program `no-such-offload` was not found on PATH; set cmd in setup()"
+    assert idle_editor.said() == [told]
+    idle_editor.command("Offload tests")
+    assert idle_editor.said() == [told, told]
+
+
+def test_a_folder_of_help_that_cannot_be_written_to_is_no_trouble(idle_editor, tmp_path):
+    (tmp_path / "plugin" / "doc" / "tags").mkdir(parents=True)
+    shutil.copy(PLUGIN / "doc" / "offload.txt", tmp_path / "plugin" / "doc")
+    os.utime(tmp_path / "plugin" / "doc" / "tags", (0, 0))
     idle_editor.command(f"set rtp^={tmp_path / 'plugin'}")
-    idle_editor.command(f"helptags {tmp_path / 'plugin' / 'doc'}")
+    idle_editor.lua("require('offload').setup({ cmd = { ... } })", sys.executable)
+    assert idle_editor.said() == []
+
+
+def test_the_set_up_makes_the_help_known(idle_editor, tmp_path):
+    """`:helptags` fails on a tag that is given twice, `:help` on one that is missing."""
+    plugin = tmp_path / "a plugin"
+    shutil.copytree(PLUGIN / "doc", plugin / "doc", ignore=shutil.ignore_patterns("tags"))
+    idle_editor.lua("vim.opt.runtimepath:prepend(...)", str(plugin))
+    idle_editor.lua("require('offload').setup({ cmd = { ... } })", sys.executable)
+    assert (plugin / "doc" / "tags").is_file()
     commands = idle_editor.lua("return vim.fn.getcompletion('Offload', 'command')")
     assert len(commands) == 8  # each of them is in the help
     for name in ("offload", "offload.setup()", *(f":{name}" for name in commands)):

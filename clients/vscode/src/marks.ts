@@ -1,10 +1,11 @@
-// Draws each task's status at the end of its block's first line, in every visible editor.
+// Draws the status of tasks at the end of their block's first line, one per line, in every visible editor.
 
 import * as vscode from "vscode";
 
 import { fileOf } from "./files";
 import type { Places } from "./places";
-import { type Level, mark } from "./status";
+import type { TaskView } from "./protocol";
+import { type Level, lineMark } from "./status";
 import type { Tasks } from "./tasks";
 
 const COLOURS: Readonly<Record<Level, string>> = {
@@ -35,15 +36,24 @@ export class Marks implements vscode.Disposable {
 
   private of(document: vscode.TextDocument): vscode.DecorationOptions[] {
     const file = fileOf(document.uri);
-    return this.tasks.open().flatMap((task) => {
+    const lines = new Map<number, [TaskView, ...TaskView[]]>();
+    for (const task of this.tasks.open()) {
       const place = this.places.of(task.task_id);
-      if (!place || place.file !== file) {
-        return [];
+      if (place?.file === file) {
+        const line = Math.min(place.span.first, document.lineCount - 1);
+        const here = lines.get(line);
+        if (here) {
+          here.push(task);
+        } else {
+          lines.set(line, [task]);
+        }
       }
-      const line = document.lineAt(Math.min(place.span.first, document.lineCount - 1));
-      const { text, level } = mark(task);
+    }
+    return [...lines].map(([line, here]) => {
+      const end = document.lineAt(line).range.end;
+      const { text, level } = lineMark(here);
       const after = { contentText: text, color: new vscode.ThemeColor(COLOURS[level]) };
-      return [{ range: new vscode.Range(line.range.end, line.range.end), renderOptions: { after } }];
+      return { range: new vscode.Range(end, end), renderOptions: { after } };
     });
   }
 }

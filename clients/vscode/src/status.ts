@@ -15,6 +15,12 @@ export interface Said {
 // Longer texts are cut: a mark shares its line with code.
 const LIMIT = 100;
 
+// Own words are the name of their task; these must leave room for its status.
+const NAME_LIMIT = 40;
+
+// Which of several tasks at one place is shown.
+const ORDER: Readonly<Record<Level, number>> = { waiting: 1, live: 2, ready: 3, failed: 4, quiet: 5 };
+
 const RESTING: ReadonlySet<Phase> = new Set(["ready", "failed", "cancelled", "interrupted"]);
 
 const PLAIN: Readonly<Partial<Record<Phase, string>>> = {
@@ -30,13 +36,29 @@ export function rests(task: TaskView): boolean {
 /** Where the task stands, in one line. */
 export function status(task: TaskView): Said {
   const { text, level } = said(task);
-  return { text: oneLine(text), level };
+  return { text: oneLine(text, LIMIT), level };
 }
 
 /** What stands at the end of the block's first line. */
 export function mark(task: TaskView): Said {
   const { text, level } = status(task);
-  return { text: `◀ ${task.recipe === "instruction" ? "task" : task.recipe} ${text}`, level };
+  const name = task.recipe === "instruction" ? `${oneLine(task.title, NAME_LIMIT)} —` : task.recipe;
+  return { text: `◀ ${name} ${text}`, level };
+}
+
+/**
+ * What stands at the end of a line that is the first of several tasks' blocks: the status of one, a live one if there is
+ * one, and how many more there are. The tasks are given newest first.
+ */
+export function lineMark(tasks: readonly [TaskView, ...TaskView[]]): Said {
+  const first = tasks.reduce((best, task) => (rank(task) < rank(best) ? task : best));
+  const { text, level } = mark(first);
+  return { text: tasks.length > 1 ? `${text}  +${tasks.length - 1}` : text, level };
+}
+
+// The lowest comes first.
+function rank(task: TaskView): number {
+  return ORDER[said(task).level] + (rests(task) ? 10 : 0);
 }
 
 /** What the status bar says of all tasks together. */
@@ -94,8 +116,8 @@ function summaryOf(changes: ChangesView | null | undefined): string {
 }
 
 // What a worker said must not reach the screen raw: control characters become a visible sign.
-function oneLine(text: string): string {
+function oneLine(text: string, limit: number): string {
   const line = text.trim().replace(/\s+/g, " ").replace(/\p{Cc}/gu, "\u{FFFD}");
   const characters = Array.from(line);
-  return characters.length <= LIMIT ? line : `${characters.slice(0, LIMIT - 1).join("")}…`;
+  return characters.length <= limit ? line : `${characters.slice(0, limit - 1).join("")}…`;
 }

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 
 import type { TaskView } from "../../../clients/vscode/src/protocol";
-import { mark, status, summary } from "../../../clients/vscode/src/status";
+import { lineMark, mark, status, summary } from "../../../clients/vscode/src/status";
 import table from "../status_cases.json";
 import { task } from "./task";
 
@@ -13,6 +13,20 @@ for (const { mark: text, level, task: changed, turn } of table.cases) {
     assert.deepEqual(mark(task(changed as Partial<TaskView>, turn as object)), { text, level });
   });
 }
+
+test("of several tasks at one line a live one is shown, one that waits before all, with the number of the others", () => {
+  const ask = { ask_id: "a", kind: "question" as const, subject: "Style", detail: "Which?", choices: [] };
+  const review = task({ phase: "ready" }, { needs_review: "a check failed" });
+  const failed = task({ phase: "failed" });
+  assert.equal(lineMark([failed]).text, "◀ tests failed");
+  assert.equal(lineMark([failed, task({ phase: "cancelled" })]).text, "◀ tests failed  +1");
+  assert.equal(lineMark([review, failed, task()]).text, "◀ tests working  +2");
+  assert.equal(lineMark([task(), task({ phase: "queued" })]).text, "◀ tests working  +1");
+  assert.deepEqual(lineMark([task(), task({ asks: [ask] })]), {
+    text: "◀ tests waits for you: Style: Which?  +1",
+    level: "waiting",
+  });
+});
 
 test("a status is the mark without the recipe", () => {
   assert.equal(status(task({ phase: "checking" })).text, "checking the result");

@@ -18,6 +18,15 @@ function M.find(buffer)
   return own or vim.lsp.get_clients({ name = M.name })[1]
 end
 
+--- Why no server can run, if its program is not there.
+---@return string?
+function M.missing()
+  local command = vim.lsp.config[M.name].cmd
+  if type(command) == 'table' and vim.fn.executable(command[1]) == 0 then
+    return ('the program `%s` was not found on PATH; set cmd in setup()'):format(command[1])
+  end
+end
+
 ---@param method string
 ---@param params table
 ---@param buffer integer
@@ -25,7 +34,8 @@ end
 function M.request(method, params, buffer, answered)
   local client = M.find(buffer)
   if not client then
-    M.say('no language server runs; open a file of a supported language first', vim.log.levels.ERROR)
+    local why = M.missing() or 'no language server runs; open a file of a supported language first'
+    M.say(why, vim.log.levels.ERROR)
     return
   end
   client:request(method, params, function(problem, result)

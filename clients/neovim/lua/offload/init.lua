@@ -1,6 +1,8 @@
 --- offload in Neovim: starts the language server, draws each task's status at its block, and offers the `:Offload…`
 --- commands.
 
+local client = require('offload.client')
+local help = require('offload.help')
 local marks = require('offload.marks')
 local tasks = require('offload.tasks')
 
@@ -15,6 +17,11 @@ local M = {}
 function M.setup(options)
   vim.lsp.config('offload', options or {})
   vim.lsp.enable('offload')
+  help.index()
+  local missing = client.missing()
+  if missing then
+    client.say(missing, vim.log.levels.ERROR)
+  end
 end
 
 --- Takes a task's new state: what the server's notification carries.

@@ -43,12 +43,57 @@ local function buffer_of(path)
   end
 end
 
+--- Puts down the mark of a task; without a text it only keeps the place.
+---@param buffer integer
+---@param id integer?
+---@param at integer[] a position
+---@param text? string
+---@param level? offload.Level
+---@return integer id
+local function set(buffer, id, at, text, level)
+  local last_row = vim.api.nvim_buf_line_count(buffer) - 1
+  return vim.api.nvim_buf_set_extmark(buffer, M.namespace, math.min(at[1], last_row), at[2], {
+    id = id,
+    end_row = math.min(at[3], last_row),
+    end_col = 0,
+    strict = false,
+    virt_text = text and { { text, HIGHLIGHTS[level] } },
+    virt_text_pos = text and 'eol',
+  })
+end
+
+--- Says one status per line, however many tasks have their blocks there: more would push each other off the screen.
+---@param buffer integer
+local function refresh(buffer)
+  local rows = {}
+  for _, task in ipairs(tasks.open()) do
+    local mark = placed[task.task_id]
+    local at = mark and mark.buffer == buffer and position(buffer, mark.id)
+    if at then
+      rows[at[1]] = rows[at[1]] or {}
+      table.insert(rows[at[1]], task)
+    end
+  end
+  for _, here in pairs(rows) do
+    for index, task in ipairs(here) do
+      local id = placed[task.task_id].id
+      local at = assert(position(buffer, id))
+      if index == 1 then
+        set(buffer, id, at, status.line(here))
+      else
+        set(buffer, id, at)
+      end
+    end
+  end
+end
+
 ---@param task_id string
 local function erase(task_id)
   local mark = placed[task_id]
   placed[task_id] = nil
   if mark and vim.api.nvim_buf_is_valid(mark.buffer) then
     vim.api.nvim_buf_del_extmark(mark.buffer, M.namespace, mark.id)
+    refresh(mark.buffer)
   end
 end
 
@@ -67,20 +112,9 @@ function M.draw(task)
     erase(task.task_id)
     mark = nil
   end
-  local last_row = vim.api.nvim_buf_line_count(buffer) - 1
   local at = mark and position(buffer, mark.id) or { task.anchor.first_line - 1, 0, task.anchor.last_line - 1 }
-  local text, level = status.mark(task)
-  placed[task.task_id] = {
-    buffer = buffer,
-    id = vim.api.nvim_buf_set_extmark(buffer, M.namespace, math.min(at[1], last_row), at[2], {
-      id = mark and mark.id,
-      end_row = math.min(at[3], last_row),
-      end_col = 0,
-      strict = false,
-      virt_text = { { text, HIGHLIGHTS[level] } },
-      virt_text_pos = 'eol',
-    }),
-  }
+  placed[task.task_id] = { buffer = buffer, id = set(buffer, mark and mark.id, at) }
+  refresh(buffer)
 end
 
 --- Draws all known tasks again: a buffer that was read anew has lost its marks.

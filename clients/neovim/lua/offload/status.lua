@@ -7,6 +7,9 @@ local M = {}
 --- Longer texts are cut: a mark shares its line with code.
 local LIMIT = 100
 
+--- Own words are the name of their task; these must leave room for its status.
+local NAME_LIMIT = 40
+
 local PLAIN = {
   checking = 'checking the result',
   cancelling = 'stopping',
@@ -14,15 +17,20 @@ local PLAIN = {
 
 ---@alias offload.Level 'live'|'waiting'|'ready'|'failed'|'quiet'
 
+--- Which of several tasks at one place is shown.
+---@type table<offload.Level, integer>
+local ORDER = { waiting = 1, live = 2, ready = 3, failed = 4, quiet = 5 }
+
 --- What a worker said must not move the cursor or set the window's title, so control characters become a visible sign.
 ---@param text string
+---@param limit integer
 ---@return string
-local function one_line(text)
+local function one_line(text, limit)
   text = vim.trim((text:gsub('%s+', ' '))):gsub('%c', '\u{FFFD}'):gsub('\194[\128-\159]', '\u{FFFD}')
-  if vim.fn.strchars(text) <= LIMIT then
+  if vim.fn.strchars(text) <= limit then
     return text
   end
-  return vim.fn.strcharpart(text, 0, LIMIT - 1) .. '…'
+  return vim.fn.strcharpart(text, 0, limit - 1) .. '…'
 end
 
 ---@param changes offload.ChangesView?
@@ -90,7 +98,7 @@ end
 ---@return offload.Level level
 function M.of(task)
   local text, level = said(task)
-  return one_line(text), level
+  return one_line(text, LIMIT), level
 end
 
 --- What stands at the end of the block's first line.
@@ -99,7 +107,31 @@ end
 ---@return offload.Level level
 function M.mark(task)
   local text, level = M.of(task)
-  return ('◀ %s %s'):format(task.recipe == 'instruction' and 'task' or task.recipe, text), level
+  local name = task.recipe == 'instruction' and one_line(task.title, NAME_LIMIT) .. ' —' or task.recipe
+  return ('◀ %s %s'):format(name, text), level
+end
+
+---@param task offload.TaskView
+---@return integer rank the lowest comes first
+local function rank(task)
+  local _, level = said(task)
+  return ORDER[level] + (M.rests(task) and 10 or 0)
+end
+
+--- What stands at the end of a line at which several tasks' blocks begin: the status of one, a live one if there is one,
+--- and how many more there are.
+---@param tasks offload.TaskView[] newest first, at least one
+---@return string text
+---@return offload.Level level
+function M.line(tasks)
+  local first = tasks[1]
+  for _, task in ipairs(tasks) do
+    if rank(task) < rank(first) then
+      first = task
+    end
+  end
+  local text, level = M.mark(first)
+  return #tasks > 1 and ('%s  +%d'):format(text, #tasks - 1) or text, level
 end
 
 return M
