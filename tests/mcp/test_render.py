@@ -17,7 +17,7 @@ from offload.domain.turn import TurnId
 from offload.mcp.render import LIMIT, render
 from offload.mcp.tools import OPERATIONS_FOR_MODELS
 from offload.wire import convert
-from offload.wire.results import ListTasksResult, TaskResult, WaitForTasksResult
+from offload.wire.results import GetChangesResult, ListTasksResult, TaskResult, WaitForTasksResult
 from offload.wire.views import AskView, FailureView, TaskState, TaskStatus, UsageView
 
 TURN = TurnId("turn_0000000000000123456789abcd")
@@ -143,6 +143,23 @@ def test_a_text_of_5_mb_can_be_read_to_its_end_piece_by_piece(letter):
     assert read == letter * 10_000
     assert pieces <= 12
     assert len(facts["changes"]["files"]) >= 10
+
+
+@pytest.mark.parametrize("letter", ["x", "€", "\\"])
+def test_a_patch_of_any_size_can_be_read_to_its_end_piece_by_piece(letter):
+    """A model that reviews needs the patch itself, not the names of the files; whoever reads on loses no character."""
+    patch = "".join(f"+{letter * 30}{number}\n" for number in range(2_000))
+    made, read, pages = convert.changes(changes(200)), "", 0
+    while True:
+        view = GetChangesResult(task_id="k2j4h6f8", changes=made, patch=patch[len(read) :], patch_offset=len(read))
+        facts = rendered(view)
+        read, pages = read + facts["patch"], pages + 1
+        assert len(facts["changes"]["files"]) >= 10
+        if "next_patch_offset" not in facts:
+            break
+        assert facts["next_patch_offset"] == len(read)
+    assert read == patch
+    assert 8 < pages < 60
 
 
 def test_the_longest_list_of_models_is_shortened_and_counted():
@@ -285,6 +302,7 @@ def live_status():
 
 def test_every_tool_has_a_result_that_render_knows():
     assert {each.result.__name__ for each in OPERATIONS_FOR_MODELS.values()} == {
+        "GetChangesResult",
         "ListAgentsResult",
         "ListTasksResult",
         "TaskResult",

@@ -19,7 +19,7 @@ both_eras = pytest.mark.parametrize("mode", MODES)
 @both_eras
 async def test_a_task_goes_from_start_to_result(house, mode):
     async with host(house, mode) as client:
-        assert len((await client.list_tools()).tools) == 10
+        assert len((await client.list_tools()).tools) == 11
         started = await facts(client, "start_task", brief="::write a.txt hi\n::text All done.")
         waited = await facts(client, "wait_for_tasks", task_ids=[started["task_id"]])
         assert waited["done"] is True
@@ -100,6 +100,19 @@ async def test_a_permission_is_asked_for_and_answered(house, mode):
         await facts(client, "answer_task", task_id=task_id, choice="deny", message="keep it")
         await facts(client, "wait_for_tasks", task_ids=[task_id])
         assert (await facts(client, "get_task_result", task_id=task_id))["text"] == "keep it"
+
+
+@both_eras
+async def test_a_model_reads_the_patch_piece_by_piece(house, mode):
+    async with host(house, mode) as client:
+        brief = "::write new.py " + "x" * 12_000
+        task_id = (await facts(client, "start_task", brief=brief, wait_s=45))["task_id"]
+        first = await facts(client, "get_changes", task_id=task_id)
+        assert [file["path"] for file in first["changes"]["files"]] == ["new.py"]
+        rest = await facts(client, "get_changes", task_id=task_id, patch_offset=first["next_patch_offset"])
+        assert rest["patch_offset"] == len(first["patch"])
+        assert "next_patch_offset" not in rest
+        assert (first["patch"] + rest["patch"]).count("x") == 12_000
 
 
 @both_eras

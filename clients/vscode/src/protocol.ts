@@ -190,12 +190,17 @@ export interface GetChangesParams {
   turn_id?: string;
   /** Only these files; empty for all. */
   paths?: string[];
+  /** Character of the patch to begin with. */
+  patch_offset?: number;
 }
 
+/** `next_patch_offset` is null when the patch is complete; only a model gets it in pieces. */
 export interface GetChangesResult {
   task_id: string;
   changes: ChangesView;
   patch: string;
+  patch_offset?: number;
+  next_patch_offset?: number | null;
 }
 
 export interface GetTaskResultParams {
@@ -517,7 +522,7 @@ export interface Requests {
   "offload/closeTask": { params: TaskParams; result: TaskStatus };
   /** Remove old tasks for good, and list what is kept and why; unapplied work only of named tasks, when asked. */
   "offload/cleanTasks": { params: CleanTasksParams; result: CleanTasksResult };
-  /** Get what a task changed as one patch: all that apply_task would take, or what one turn did. */
+  /** Get what a task changed as one patch: all that can be applied, or what one turn did. */
   "offload/getChanges": { params: GetChangesParams; result: GetChangesResult };
   /** Merge a task's changes into the files on disk, all or nothing. */
   "offload/applyTask": { params: ApplyTaskParams; result: ApplyTaskResult };

@@ -22,6 +22,7 @@ def render(view: View) -> tuple[Facts, str]:
     """The structured content, and the same as text: some hosts show a model only the one, some only the other."""
     facts: Facts = view.model_dump(mode="json", exclude_defaults=True)
     _drop_hunks(facts)
+    _first_of_patch(facts)
     _cut_strings(facts, 1000)
     for step in _STEPS:
         excess = len(_text(facts).encode()) - LIMIT
@@ -39,6 +40,13 @@ def _drop_hunks(facts: Facts) -> None:
     """A model reads files and counts; hunks are for editors."""
     for file in (facts.get("changes") or {}).get("files", ()):
         file.pop("hunks", None)
+
+
+def _first_of_patch(facts: Facts) -> None:
+    """A patch may have megabytes; more than the limit is of no use to the steps that follow."""
+    patch = facts.get("patch", "")
+    if len(patch) > LIMIT:
+        _keep(facts, "patch", LIMIT)
 
 
 def _drop_partial_text(facts: Facts, _: int) -> None:
@@ -82,23 +90,27 @@ def _leave_out(holder: Facts, name: str, counter: str, excess: int, *, keep: int
     return size - used
 
 
-def _shorter_text(facts: Facts, excess: int) -> None:
-    """One character at least stays, so that who reads on by `next_text_offset` comes to the end."""
-    text = facts.get("text", "")
+def _shorter(facts: Facts, excess: int, *, name: str) -> None:
+    """One character at least stays, so that who reads on by the next offset comes to the end."""
+    text = facts.get(name, "")
     kept, gained = len(text), 0
     while kept > 1 and gained < excess:
         kept -= 1
         gained += len(_text(text[kept]).encode()) - len('""')
     if kept < len(text):
-        facts["text"] = text[:kept]
-        facts["next_text_offset"] = facts["text_offset"] + kept
+        _keep(facts, name, kept)
+
+
+def _keep(facts: Facts, name: str, kept: int) -> None:
+    facts[name] = facts[name][:kept]
+    facts[f"next_{name}_offset"] = facts.get(f"{name}_offset", 0) + kept
 
 
 def _cut_strings(facts: Facts, most: int) -> None:
     """Sentences, commands and names: nobody needs the second thousand characters of one. Ids are never cut."""
     for holder in _dicts(facts):
         for key, value in holder.items():
-            if isinstance(value, str) and len(value) > most and not key.endswith("id") and key != "text":
+            if isinstance(value, str) and len(value) > most and not key.endswith("id") and key not in ("text", "patch"):
                 holder[key] = value[:most] + "…"
 
 
@@ -128,7 +140,8 @@ _STEPS: tuple[Callable[[Facts, int], None], ...] = (
     partial(_fewer_files, keep=10),
     _fewer_models,
     _fewer_tasks,
-    _shorter_text,
+    partial(_shorter, name="text"),
+    partial(_shorter, name="patch"),
     partial(_fewer_files, keep=0),
     partial(_last_resort, most=200, items=20),
     partial(_last_resort, most=100, items=10),

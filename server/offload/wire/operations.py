@@ -168,7 +168,10 @@ async def _close_task(delegation: Delegation, caller: Caller, params: TaskParams
 
 async def _get_changes(delegation: Delegation, _: Caller, params: GetChangesParams) -> GetChangesResult:
     task, changes, patch = await delegation.diff(TaskId(params.task_id), params.paths, TurnId(params.turn_id))
-    return GetChangesResult(task_id=task.id, changes=convert.changes(changes), patch=patch)
+    offset = params.patch_offset
+    return GetChangesResult(
+        task_id=task.id, changes=convert.changes(changes), patch=patch[offset:], patch_offset=offset
+    )
 
 
 async def _apply_task(delegation: Delegation, caller: Caller, params: ApplyTaskParams) -> ApplyTaskResult:
@@ -348,10 +351,9 @@ OPERATIONS: tuple[Operation, ...] = (
         "diff",
         GetChangesParams,
         GetChangesResult,
-        "Get what a task changed as one patch: all that apply_task would take, or what one turn did.",
+        "Get what a task changed as one patch: all that can be applied, or what one turn did.",
         _get_changes,
         reads_only=True,
-        fronts=NOT_MODELS,
     ),
     Operation(
         "apply_task",

@@ -150,6 +150,7 @@ class GetChangesParams(Params):
     task_id: TaskIdField
     turn_id: TurnIdField = ""
     paths: Annotated[list[str], Field(description="Only these files; empty for all.")] = Field(default_factory=list)
+    patch_offset: Annotated[int, Field(ge=0, description="Character of the patch to begin with.")] = 0
 
 
 class ApplyTaskParams(Params):

@@ -66,9 +66,13 @@ class TaskListView(View):
 
 
 class GetChangesResult(View):
+    """`next_patch_offset` is null when the patch is complete; only a model gets it in pieces."""
+
     task_id: str
     changes: ChangesView
     patch: str
+    patch_offset: int = 0
+    next_patch_offset: int | None = None
 
 
 class ApplyTaskResult(View):

@@ -147,11 +147,15 @@
 ---@field task_id string Id of the task, as start_task gave it; a unique beginning is enough.
 ---@field turn_id? string One turn, with its own usage and changes since it began; empty for the last turn and all changes.
 ---@field paths? string[] Only these files; empty for all.
+---@field patch_offset? integer Character of the patch to begin with.
 
+---`next_patch_offset` is null when the patch is complete; only a model gets it in pieces.
 ---@class offload.GetChangesResult
 ---@field task_id string
 ---@field changes offload.ChangesView
 ---@field patch string
+---@field patch_offset? integer
+---@field next_patch_offset? integer|nil
 
 ---@class offload.GetTaskResultParams
 ---@field task_id string Id of the task, as start_task gave it; a unique beginning is enough.
@@ -421,7 +425,7 @@ M.requests = {
   ---Remove old tasks for good, and list what is kept and why; unapplied work only of named tasks, when asked. Takes offload.CleanTasksParams,
   ---answered with offload.CleanTasksResult.
   clean_tasks = 'offload/cleanTasks',
-  ---Get what a task changed as one patch: all that apply_task would take, or what one turn did. Takes offload.GetChangesParams,
+  ---Get what a task changed as one patch: all that can be applied, or what one turn did. Takes offload.GetChangesParams,
   ---answered with offload.GetChangesResult.
   get_changes = 'offload/getChanges',
   ---Merge a task's changes into the files on disk, all or nothing. Takes offload.ApplyTaskParams,
