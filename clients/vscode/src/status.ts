@@ -47,8 +47,8 @@ export function mark(task: TaskView): Said {
 }
 
 /**
- * What stands at the end of a line that is the first of several tasks' blocks: the status of one, a live one if there is
- * one, and how many more there are. The tasks are given newest first.
+ * What stands at the end of a line at which several tasks' blocks begin: the status of one, a live one if there is one,
+ * and how many more there are. The tasks are given newest first.
  */
 export function lineMark(tasks: readonly [TaskView, ...TaskView[]]): Said {
   const first = tasks.reduce((best, task) => (rank(task) < rank(best) ? task : best));

@@ -14,7 +14,7 @@ for (const { mark: text, level, task: changed, turn } of table.cases) {
   });
 }
 
-test("of several tasks at one line a live one is shown, one that waits before all, with the number of the others", () => {
+test("of several tasks at one line a live one is shown, one that waits first, and how many more there are", () => {
   const ask = { ask_id: "a", kind: "question" as const, subject: "Style", detail: "Which?", choices: [] };
   const review = task({ phase: "ready" }, { needs_review: "a check failed" });
   const failed = task({ phase: "failed" });

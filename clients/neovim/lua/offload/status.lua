@@ -118,8 +118,8 @@ local function rank(task)
   return ORDER[level] + (M.rests(task) and 10 or 0)
 end
 
---- What stands at the end of a line at which several tasks' blocks begin: the status of one, a live one if there is one,
---- and how many more there are.
+--- What stands at the end of a line at which several tasks' blocks begin: the status of one, a live one if there is
+--- one, and how many more there are.
 ---@param tasks offload.TaskView[] newest first, at least one
 ---@return string text
 ---@return offload.Level level
