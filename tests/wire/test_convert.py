@@ -7,13 +7,14 @@ import pytest
 from offload.core.delegation import Live, Waited
 from offload.core.ports import AgentInfo, ModelInfo, WorkerInfo
 from offload.domain.anchor import Anchor, Block
-from offload.domain.ask import Ask, AskId, AskKind
+from offload.domain.ask import Ask, AskId, AskKind, AskOutcome
 from offload.domain.change import ChangeSet, FileChange, FileStatus, Hunk
 from offload.domain.check import CheckResult
 from offload.domain.errors import ApplyRefused, StorageFailed
 from offload.domain.lifecycle import (
     ActivityChanged,
     Admitted,
+    AskClosed,
     Asked,
     CannotResume,
     ChecksEnded,
@@ -346,3 +347,36 @@ def test_every_view_can_be_sent_whatever_text_is_in_it():
         view.model_dump_json()
     assert convert.task(task, Live()).asks[0].choices == ["one\ufffd", "two"]
     assert convert.result(ended, ended.turn).changes.files[0].path == "bad\ufffd.py"
+
+
+def test_a_turn_in_short_has_its_own_usage_and_changes():
+    own = ChangeSet("b" * 40, "c" * 40, (FileChange("own.py", FileStatus.ADDED, "", "100644", 1, 0),))
+    task = fold(TaskId("abcd1234"), [*READY, NEXT, *again(own)])
+    first, second = task.turns
+    now = 100.0
+    early, late = (convert.turn_status(task, turn, Live(), now) for turn in (first, second))
+    assert (early.turn_id, early.phase, early.state) == (first.id, Phase.READY, TaskState.COMPLETED)
+    assert (late.turn_id, late.phase, late.files_changed) == (second.id, Phase.WORKING, None)
+    assert (early.activity, early.asks, late.total_tokens) == (None, [], 7)
+    assert late.cost_note == "The price of fake/worker is not known and counts as 0."
+    done = advance(task, TurnEnded(at=50.0, turn=second.id, text="x", changes=own, own=own, ran=Route("fake")))
+    assert convert.turn_status(done, done.turn, Live(), now).files_changed == 1
+    assert convert.result(done, done.turn, own=True).changes.files[0].path == "own.py"
+    assert convert.task(done, Live()).turns[1].own_changes.files[0].path == "own.py"
+
+
+def again(own):
+    turn = NEXT.turn
+    return [
+        Admitted(at=41.0, turn=turn),
+        TurnSeen(at=42.0, turn=turn),
+        UsageSeen(at=43.0, turn=turn, usage=Usage(7), ran=Route("fake", model="fake/worker")),
+    ]
+
+
+def test_an_ask_that_was_closed_says_by_whom():
+    asked = Asked(at=22.0, turn=T1, ask=PERMISSION)
+    closed = AskClosed(at=23.0, turn=T1, ask=PERMISSION.id, outcome=AskOutcome.ANSWERED, choice="allow", by="Neovim")
+    task = convert.task(fold(TaskId("abcd1234"), [*WORKING, asked, closed]), Live())
+    (view,) = task.closed_asks
+    assert (view.ask_id, view.choice, view.by, view.at) == (PERMISSION.id, "allow", "Neovim", 23.0)

@@ -1,5 +1,7 @@
 """What every workspace promises to core (`offload.core.ports.Workspace`); run on the fake and on the real one."""
 
+import os
+
 import pytest
 
 from offload.domain.change import FileStatus
@@ -232,3 +234,26 @@ class WorkspaceContract:
 
         assert root.is_relative_to(located)
         assert await workspace.locate(located) == located
+
+    async def test_what_differs_between_two_results_is_told(self, workspace, root, opened):
+        folder, base = opened
+        (folder / "b.txt").write_text("first\n")
+        first = await workspace.collect(TASK, root, base)
+        (folder / "new.txt").write_text("second\n")
+        second = await workspace.collect(TASK, root, base)
+        between = await workspace.between(root, first.result, second.result)
+        assert [(file.path, file.status) for file in between.files] == [("new.txt", FileStatus.ADDED)]
+        assert (between.base, between.result) == (first.result, second.result)
+        nothing = await workspace.between(root, second.result, second.result)
+        assert (nothing.base, nothing.result, nothing.files) == (second.result, second.result, ())
+
+    async def test_the_last_change_of_a_folder_stands_still_until_something_is_written(self, workspace, root, opened):
+        assert await workspace.last_change(TaskId("none"), root) == 0.0
+        folder, _ = opened
+        before = await workspace.last_change(TASK, root)
+        assert before > 0
+        assert await workspace.last_change(TASK, root) == before
+        (folder / "sub").mkdir()
+        (folder / "sub" / "made.txt").write_text("x")
+        os.utime(folder / "sub" / "made.txt", (before + 10, before + 10))
+        assert await workspace.last_change(TASK, root) == before + 10
