@@ -84,6 +84,21 @@ def test_another_protocol_is_refused_with_both_versions_and_the_way_out():
         assert part in str(refused.value)
 
 
+def test_a_front_of_an_older_protocol_is_told_to_be_started_anew():
+    """An editor that was open while offload was installed runs the older front."""
+    with pytest.raises(front.Refusal, match="restart the editor or host.*tasks are kept") as refused:
+        hello.parse(line(protocol=0))
+    with pytest.raises(front.Refusal) as told:
+        front.welcome(hello.refused(refused.value))
+    assert (told.value.code, told.value.protocol) == ("version_mismatch", front.PROTOCOL)
+
+
+def test_who_is_behind_a_front_is_learnt_later():
+    told = hello.parse(line(client=""))
+    told.learn("Neovim")
+    assert told.client == "Neovim"
+
+
 def test_a_control_connection_is_understood_in_every_version():
     """Case H24: an old hub must be stoppable by a new command line, and the other way round."""
     assert hello.parse(line(protocol=2, kind="control")).protocol == 2

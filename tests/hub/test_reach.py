@@ -98,6 +98,77 @@ def test_a_socket_that_is_none_is_told(place):
     assert error.value.code == "hub_unavailable"
 
 
+class OlderHub:
+    """Refuses the first front for its protocol, and makes of the wish to drain what the test says."""
+
+    def __init__(self, place, answer):
+        self.path = str(place.state / "hub.sock")
+        self.answer = answer
+        self.asked = b""
+        self.listening = socket.socket(socket.AF_UNIX)
+        self.listening.bind(self.path)
+        self.listening.listen()
+        self.thread = threading.Thread(target=self.serve)
+        self.thread.start()
+
+    def serve(self):
+        with self.listening.accept()[0] as front:
+            front.recv(100_000)
+            front.sendall(refused(Refusal("version_mismatch", "the front is too new")))
+        with self.listening.accept()[0] as control:
+            control.recv(100_000)
+            if self.answer is None:  # it ends at this very moment
+                os.unlink(self.path)
+                return
+            control.sendall(accepted())
+            self.asked = control.recv(100)
+            if b"error" not in self.answer:
+                os.unlink(self.path)
+            control.sendall(self.answer)
+
+    def close(self):
+        self.thread.join()
+        self.listening.close()
+
+
+@pytest.fixture
+def older_hub(place, monkeypatch):
+    """This version plays the next one."""
+    monkeypatch.setattr(reach, "PROTOCOL", reach.PROTOCOL + 1)
+    made = []
+
+    def make(answer):
+        made.append(OlderHub(place, answer))
+        return made[-1]
+
+    yield make
+    for hub in made:
+        hub.close()
+
+
+@pytest.mark.parametrize("answer", [b'{"result": {}}\n', b"", None], ids=["agrees", "ends", "is ending"])
+def test_a_hub_of_an_older_protocol_is_asked_to_drain_and_the_next_one_is_started(place, older_hub, answer):
+    """Case H24: the newer one takes over; here it fails to start, so that the test sees that it was."""
+    hub = older_hub(answer)
+    with pytest.raises(reach.Unreachable, match="the hub did not start: the next one"):
+        reach.reach(
+            "lsp", place.environ, command=(sys.executable, "-I", "-S", "-c", "raise SystemExit('the next one')")
+        )
+    assert hub.asked == (b"" if answer is None else b'{"method": "drain"}\n')
+
+
+def test_a_hub_of_an_older_protocol_that_does_not_drain_is_told(place, older_hub):
+    older_hub(b'{"error": {}}\n')
+    with pytest.raises(reach.Unreachable, match="the front is too new") as error:
+        reach.reach("lsp", place.environ)
+    assert error.value.code == "version_mismatch"
+
+
+def test_a_hub_that_goes_away_while_it_is_asked_to_drain_has_made_room(place):
+    with listener(place, accepted(), read=False) as path:
+        assert reach._drain(path, place.environ)
+
+
 def test_finding_starts_no_hub(place):
     assert reach.find("lsp", place.environ) is None
     assert list(place.state.iterdir()) == []

@@ -23,10 +23,10 @@ from offload.hub.greeting import CONTROL, PROTOCOL, Refusal
 T = TypeVar("T", int, str, dict[str, Any])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Hello:
     """Who connects. `kind` names the protocol that follows, `cwd` is an absolute folder, `client` the program behind the
-    front, "" while it is not known. `environment` may hold keys: it is kept in memory only and is not in the repr."""
+    front, "" until it has said so. `environment` may hold keys: it is kept in memory only and is not in the repr."""
 
     kind: str
     cwd: str
@@ -35,6 +35,10 @@ class Hello:
     protocol: int = PROTOCOL
     client: str = ""
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def learn(self, client: str) -> None:
+        """Its own protocol has told who is behind a front that only passes bytes."""
+        self.client = client
 
 
 def parse(line: bytes) -> Hello:
