@@ -95,7 +95,11 @@ def real_worker(folder, model, clock=None, **launch):
 async def bench(tmp_path_factory, model):
     """Shared: its server starts with the first turn and ends with the session of tests."""
     folder = tmp_path_factory.mktemp("opencode")
-    worker = real_worker(folder / "worker", model)
+    # Sub-agents have none of their own unless both of these say so.
+    deep = {"deep": {"description": "Asks others.", "mode": "subagent", "permission": {"task": "allow"}}}
+    worker = real_worker(
+        folder / "worker", model, config={**model.opencode_config(), "agent": deep, "subagent_depth": 3}
+    )
     yield Bench(worker, folder, home(folder / "home"), model, itertools.count(1))
     await worker.aclose()
 

@@ -56,6 +56,7 @@ def test_a_servers_environment_keeps_the_users_home_and_puts_its_own_state_apart
         "OPENCODE_DISABLE_AUTOUPDATE": "1",
         "OPENCODE_SERVER_PASSWORD": "secret",
         "EXTRA": "1",
+        "OFFLOAD_WORKER": digest(tmp_path),
     }
 
 

@@ -9,7 +9,7 @@ import stat
 import psutil
 import pytest
 
-from offload.core.ports import AskOpened, Doing, Failed, Finished, Halted, Seen
+from offload.core.ports import AskOpened, Doing, Failed, Finished, Halted, Lost, Said, Seen
 from offload.domain.ask import Answer
 from offload.domain.route import Route
 from offload.domain.turn import ActivityKind
@@ -244,9 +244,8 @@ async def test_a_server_that_dies_loses_the_turn_and_the_next_turn_gets_a_new_on
             dead.append(server["pid"])
 
     events = await play(own.worker, own.order("::gate killed on"), kill)
-    assert isinstance(events[-1], Failed)
-    assert events[-1].failure.code == "turn_lost"
-    assert "SIGKILL" in events[-1].failure.message
+    assert isinstance(events[-1], Lost)
+    assert "SIGKILL" in events[-1].reason
     events = await play(own.worker, own.order("::text again"))
     assert events[-1].text == "again"
     assert left(own)[1]["pid"] not in dead
@@ -299,3 +298,54 @@ async def test_the_users_own_denials_and_agents_stand_and_his_files_are_not_writ
     assert events[-1].ran.agent == "helper"
     assert asked(events) == [("bash", "ls")]
     assert sorted(path.name for path in folder.rglob("*")) == ["agents", "helper.md", "opencode.json"]
+
+
+GETAWAYS = (
+    "setsid sh -c '{write}' > /dev/null 2>&1 &",
+    "(setsid sh -c '(setsid sh -c \"{write}\" &) ; true' &) > /dev/null 2>&1",
+    "(env -i PATH=$PATH setsid sh -c 'trap \"\" TERM; {write}' &) > /dev/null 2>&1",
+)
+
+
+async def test_a_stop_ends_what_left_and_it_writes_no_more(bench):
+    """Report H06: `setsid sh -c "while :; do date >> f; sleep 1; done" &` went on with full rights after the cancel."""
+    write = "echo x >> begun; while :; do date >> written; sleep 0.02; done"
+    lines = [bash(away.format(write=write)) for away in GETAWAYS]
+    order = bench.order("\n".join([*lines, "::gate getaway never"]))
+
+    async def stop(turn, event):
+        await allow(turn, event)
+        if isinstance(event, Said):
+            begun = order.folder / "begun"
+            while not begun.exists() or len(begun.read_text().splitlines()) < len(GETAWAYS):  # noqa: ASYNC110 - see above
+                await asyncio.sleep(0.01)
+            await turn.stop()
+
+    events = await play(bench.worker, order, stop)
+    assert isinstance(events[-1], Halted)
+    assert not [one for one in psutil.process_iter(["cwd"]) if one.info["cwd"] == str(order.folder)]
+
+
+async def test_what_a_finished_turn_left_running_is_ended_and_told(bench):
+    order = bench.order(f"{bash('(setsid sleep 600 > /dev/null 2>&1 &)')}\n::text served")
+    events = await play(bench.worker, order, allow)
+    end = events[-1]
+    assert end.text == "served"
+    assert "ended 1 process that the worker had left running" in end.doubt
+    assert "(sleep 600)" in end.doubt
+
+
+async def test_a_stop_reaches_a_sub_agent_of_a_sub_agent(bench):
+    """Reported of others: depth two and three go on after their parent's stop."""
+    deepest = "::gate deepest never"
+    middle = f"{tool('task', description='deep', prompt=deepest, subagent_type='deep')}\n::text m"
+    order = bench.order(f"{tool('task', description='sub', prompt=middle, subagent_type='deep')}\n::text parent")
+    gate = bench.model.gate("deepest")
+
+    async def stop(turn, event):
+        if isinstance(event, Doing):
+            assert await asyncio.to_thread(gate.reached.wait, BOUND_S)
+            await turn.stop()
+
+    events = await play(bench.worker, order, stop)
+    assert isinstance(events[-1], Halted)

@@ -2,117 +2,35 @@
 
 import asyncio
 import json
-from contextlib import asynccontextmanager
 
 import httpx
 import pytest
 
-from offload.core.ports import AskOpened, AskOver, Doing, Failed, Finished, Halted, Opened, Said, Seen, TurnOrder, Used
+from offload.core.ports import (
+    AskOpened,
+    AskOver,
+    Doing,
+    Failed,
+    Finished,
+    Halted,
+    Lost,
+    Said,
+    Seen,
+    Used,
+)
 from offload.domain.ask import Answer, AskKind, AskOutcome
 from offload.domain.errors import UnknownAgent, UnknownAsk, UnknownModel, WorkerBroken
 from offload.domain.route import Route
 from offload.domain.turn import ActivityKind
-from offload.processes import Processes
 from offload.workers.opencode.client import call
-from offload.workers.opencode.find import Finder
-from offload.workers.opencode.servers import Attach, Launch
-from offload.workers.opencode.worker import OpenCodeWorker
-from offload.workers.registry import agents
-from tests.fakes.clock import ManualClock
 from tests.fakes.opencode_server import FakeOpenCode
-
-TURN = "turn_228aa1023001lhd6PV9O6bZmG4"
-PROMPT = "msg_228aa1023001lhd6PV9O6bZmG4"
-STATUS = "GET /session/status"
-SEND = "POST /session/ses_.*/prompt_async"
-
-
-class Watched:
-    """A turn whose events are read as they come."""
-
-    def __init__(self, turn, server):
-        self.turn = turn
-        self.server = server
-        self.events = []
-        self._more = asyncio.Condition()
-
-    async def read(self):
-        async for event in self.turn.events():
-            async with self._more:
-                self.events.append(event)
-                self._more.notify_all()
-            await self.server.poke()
-
-    async def event(self, kind, count=1):
-        """The `count`-th event of this kind, once it has come."""
-        async with asyncio.timeout(20), self._more:
-            await self._more.wait_for(lambda: len(self.of(kind)) >= count)
-        return self.of(kind)[count - 1]
-
-    @property
-    def over(self):
-        return bool(self.of(Finished | Failed | Halted))
-
-    def of(self, kind):
-        return [event for event in self.events if isinstance(event, kind)]
-
-
-class Rig:
-    def __init__(self, server, clock, worker, folder):
-        self.server = server
-        self.clock = clock
-        self.worker = worker
-        self.folder = folder
-        self.session = ""
-
-    def order(self, **changes):
-        values = {"task": "t", "turn": TURN, "title": "a test", "folder": self.folder, "prompt": "do it"}
-        values |= {"route": Route("opencode"), "commands": (), "session": "", "environment": {}}
-        return TurnOrder(**{**values, **changes})
-
-    @asynccontextmanager
-    async def turn(self, **changes):
-        async with self.worker.turn(self.order(**changes)) as turn, asyncio.TaskGroup() as group:
-            watched = self.watched = Watched(turn, self.server)
-            reading = group.create_task(watched.read())
-            self.session = (await watched.event(Opened)).session
-            yield watched
-            reading.cancel()
-
-    async def sent(self):
-        await self.server.called(SEND)
-        await self.server.called(STATUS)
-
-    async def pass_time(self, seconds):
-        """In steps of the turn's tick, each of which makes it look."""
-        for _ in range(int(seconds // 2)):
-            if self.watched.over:
-                return
-            looks = self.server.count(STATUS)
-            await self.clock.sleepers(1)
-            self.clock.advance(2)
-            await self.server.until(lambda: self.server.count(STATUS) > looks or self.watched.over)  # noqa: B023
+from tests.workers.rig import PROMPT, SEND, STATUS, open_rig, request
 
 
 @pytest.fixture
 async def rig(tmp_path):
-    clock = ManualClock()
-    async with FakeOpenCode() as server:
-        finder = Finder(agents()["opencode"], tmp_path / "worker", "", Processes())
-        worker = OpenCodeWorker(finder, Launch(tmp_path / "worker"), clock, Processes(), Attach(server.url))
-        yield Rig(server, clock, worker, tmp_path)
-        await worker.aclose()
-
-
-def request(identity, session, permission="bash", **more):
-    return {
-        "id": identity,
-        "sessionID": session,
-        "permission": permission,
-        "patterns": ["rm x"],
-        "metadata": {"command": "rm x"},
-        **more,
-    }
+    async with open_rig(tmp_path) as rig:
+        yield rig
 
 
 async def test_a_turn_ends_with_the_text_of_the_finished_message(rig):
@@ -172,7 +90,7 @@ async def test_a_message_that_is_never_finished_is_a_lost_turn(rig):
         rig.server.assistant(rig.session, PROMPT, "half", completed=False)
         rig.server.status.clear()
         await rig.pass_time(20)
-        assert (await turn.event(Failed)).failure.code == "turn_lost"
+        assert "never finished its last message" in (await turn.event(Lost)).reason
 
 
 async def test_a_finished_message_is_taken_though_the_status_stays_busy(rig):
@@ -341,8 +259,9 @@ async def test_a_busy_session_is_not_given_a_second_prompt(rig):
     rig.server.messages["ses_old"] = []
     rig.server.status["ses_old"] = {"type": "busy"}
     async with rig.turn(session="ses_old") as turn:
-        assert (await turn.event(Failed)).failure.code == "turn_lost"
+        assert "still busy with an earlier turn" in (await turn.event(Failed)).failure.message
     assert rig.server.count(SEND) == 0
+    assert rig.server.count("POST /session/ses_old/abort") == 0, "the earlier turn is none of ours"
 
 
 async def test_a_session_that_is_gone_is_told(rig):

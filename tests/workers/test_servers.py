@@ -186,7 +186,7 @@ async def test_a_server_of_an_earlier_hub_that_is_not_as_wanted_is_ended_first(r
     if trouble == "refused":
         rig.server.refusals["GET /global/health"] = 401
     else:
-        rig.server.health = {"healthy": True, "version": "1.18.1"}
+        rig.server.health = {"healthy": True, "version": "2.0.0"}
     async with second.use({}) as other:
         assert other.identity != server.identity
         assert not alive(server.identity)

@@ -43,7 +43,7 @@ def _open_opencode(agent: Agent, settings: Settings, folder: Path, clock: Clock)
 
 
 def _attach(own: OpenCodeSettings) -> Attach | None:
-    return Attach(own.url, Path(own.password_file) if own.password_file else None) if own.url else None
+    return Attach(own.url, Path(own.password_file) if own.password_file else None, own.user) if own.url else None
 
 
 KINDS: Mapping[str, Callable[[Agent, Settings, Path, Clock], Worker]] = {"opencode": _open_opencode}

@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -16,6 +18,7 @@ import httpx
 from offload.domain.errors import TurnLost, WorkerBroken
 
 Json = dict[str, Any]
+USER = "opencode"  # whom a server takes for its user when it is told none
 CALL_LIMIT_S = 60.0  # the first call in a directory makes its instance: seconds
 
 
@@ -26,12 +29,13 @@ class NotThere(Exception):
 class Connection:
     """One server. `close` ends all its streams."""
 
-    def __init__(self, url: str, password: str) -> None:
+    def __init__(self, url: str, password: str, limit_s: float = CALL_LIMIT_S, user: str = USER) -> None:
         self.url = url
+        self.password = password
         self._http = httpx.AsyncClient(
             base_url=url,
-            auth=httpx.BasicAuth("opencode", password),
-            timeout=httpx.Timeout(CALL_LIMIT_S, pool=None),
+            auth=httpx.BasicAuth(user, password),
+            timeout=httpx.Timeout(limit_s, pool=None),
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=20),
             trust_env=False,  # a proxy of the user's is for the world, not for loopback
         )
@@ -63,6 +67,7 @@ class Client:
     def __init__(self, connection: Connection, http: httpx.AsyncClient, directory: str) -> None:
         self.connection = connection
         self._http = http
+        self._directory = directory
         # Always percent-encoded: the server decodes it, so that "100%" or "a b" would be another folder otherwise.
         self._headers = {"x-opencode-directory": quote(directory)}
 
@@ -79,7 +84,13 @@ class Client:
         return dict(await self._call("GET", "/config"))
 
     async def create(self, title: str, permission: Sequence[Json]) -> str:
-        return str((await self._call("POST", "/session", {"title": title, "permission": permission}))["id"])
+        """Raises `WorkerBroken` when the server takes the directory for another one: it would work there."""
+        created = await self._call("POST", "/session", {"title": title, "permission": permission})
+        session, directory = str(created["id"]), str(created.get("directory", self._directory))
+        if not await asyncio.to_thread(_same, directory, self._directory):
+            await self.delete(session)
+            raise WorkerBroken(f"OpenCode would work in {directory} in place of {self._directory}; nothing was sent.")
+        return session
 
     async def prompt(self, session: str, body: Json) -> None:
         await self._call("POST", f"/session/{session}/prompt_async", body)
@@ -131,9 +142,24 @@ class Client:
         """
         timeout = httpx.Timeout(CALL_LIMIT_S, read=None)
         async with self._http.stream("GET", "/event", headers=self._headers, timeout=timeout) as response:
+            if response.status_code == httpx.codes.UNAUTHORIZED:
+                raise refused(self._http)
             if response.status_code != httpx.codes.OK:
                 raise WorkerBroken(f"OpenCode refuses its events with status {response.status_code}.")
             yield events(response.aiter_bytes())
+
+
+def refused(http: httpx.AsyncClient) -> WorkerBroken:
+    """A server that wants to know who asks is alive and well."""
+    return WorkerBroken(
+        f"OpenCode at {http.base_url} refuses the user or the password; check the settings opencode.user and "
+        "opencode.password_file."
+    )
+
+
+def _same(one: str, other: str) -> bool:
+    """Whether both name one folder, of which one of them may not exist."""
+    return os.path.realpath(one) == os.path.realpath(other)
 
 
 async def call(
@@ -149,9 +175,7 @@ async def call(
             f"OpenCode at {http.base_url} cannot be reached: {str(error) or type(error).__name__}."
         ) from None
     if response.status_code == httpx.codes.UNAUTHORIZED:
-        raise WorkerBroken(
-            f"OpenCode at {http.base_url} refuses the password; check the setting opencode.password_file."
-        )
+        raise refused(http)
     if response.status_code == httpx.codes.NOT_FOUND:
         raise NotThere(path)
     if response.is_error:

@@ -10,6 +10,8 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+from offload.processes import MARKER
+
 PLUGIN = "@opencode-ai/plugin"
 
 # What tells one terminal from another and means nothing to a worker: with it every window would get a server of its own.
@@ -80,6 +82,7 @@ def server_environment(
         # No `permission` here: it would turn a user's "deny" into "ask". Rules are given with each session.
         "OPENCODE_CONFIG_CONTENT": json.dumps({**CONTENT, **content}),
         "OPENCODE_SERVER_PASSWORD": password,
+        MARKER: digest(folder),
         **extra,
     }
     if config is not None:

@@ -42,6 +42,7 @@ class Progress:
         self._said: list[str] = []
         self._speaker = ""
         self._activity: Activity | None = None
+        self._before: Activity | None = None
         self._used: Used | None = None
 
     @property
@@ -104,6 +105,17 @@ class Progress:
             if used != self._used:
                 self._used = used
                 self._put(used)
+
+    def stall(self, since: float) -> None:
+        """Nothing has been heard since then."""
+        if self._activity is None or self._activity.kind is not ActivityKind.STALLED:
+            self._before = self._activity
+        self.do(Activity(ActivityKind.STALLED, since=since))
+
+    def revive(self) -> None:
+        """The worker goes on with what it did, as far as is known."""
+        if self._activity is not None and self._activity.kind is ActivityKind.STALLED:
+            self.do(self._before or Activity(ActivityKind.THINKING))
 
     def do(self, activity: Activity) -> None:
         """Tell what goes on, once."""

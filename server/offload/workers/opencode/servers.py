@@ -19,16 +19,19 @@ from pathlib import Path
 
 from offload.core.ports import Clock
 from offload.domain.errors import OffloadError, WorkerBroken
-from offload.processes import Identity, Process, Processes, alive
+from offload.processes import Identity, Process, Processes, alive, stop_below
 from offload.processes import stop as stop_tree
-from offload.workers.opencode import unused
-from offload.workers.opencode.client import Connection, NotThere
+from offload.workers.opencode import marks, unused
+from offload.workers.opencode.client import CALL_LIMIT_S, USER, Connection, NotThere
 from offload.workers.opencode.environment import digest, prepare, relevant, server_environment, user_config, user_folder
 from offload.workers.opencode.find import Finder
 from offload.workers.opencode.offer import Offer
+from offload.workers.turns import Turns
 
+FILE = "server.json"
 LISTENING = b"listening on "
 DISPOSE_LIMIT_S = 5.0
+HEALTH_LIMIT_S = 5.0
 LOOK_EVERY_S = 2.0
 """How often a server that is no child of ours is looked at."""
 
@@ -45,6 +48,7 @@ class Launch:
     extra_environment: Mapping[str, str] = field(default_factory=dict)
     idle_s: float = 600.0
     start_limit_s: float = 60.0
+    call_limit_s: float = CALL_LIMIT_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +57,7 @@ class Attach:
 
     url: str
     password_file: Path | None = None
+    user: str = USER
 
     def password(self) -> str:
         if self.password_file is None:
@@ -70,7 +75,8 @@ NOBODY = Identity(0, 0.0)
 
 @dataclass
 class Server:
-    """`gone` is set when it has ended, and `why` says how ("was ended by SIGKILL"); `offer` is what it said last."""
+    """`gone` is set when it has ended, and `why` says how ("was ended by SIGKILL"); `offer` is what it said last; `made_for` is
+    the digest of the environment that it runs with."""
 
     connection: Connection
     version: str
@@ -82,6 +88,13 @@ class Server:
     users: int = 0
     idle_since: float = 0.0
     offer: Offer | None = None
+    made_for: str = ""
+    turns: Turns = field(default_factory=Turns)
+
+    @property
+    def marker(self) -> str:
+        """By this the children of its tools are known, of this process and of those that served the same folder before."""
+        return "" if self.attached else digest(self.folder)
 
     @property
     def attached(self) -> bool:
@@ -90,7 +103,34 @@ class Server:
 
     def end(self, why: str) -> None:
         self.why = why
+        if not self.attached:
+            (self.folder / FILE).unlink(missing_ok=True)
         self.gone.set()
+
+    async def stop(self) -> None:
+        """Dispose first: a signal alone would leave the shells that it started alive."""
+        if not self.attached and not self.gone.is_set():
+            self.why = "was stopped"
+            with contextlib.suppress(OffloadError, NotThere, TimeoutError):
+                async with asyncio.timeout(DISPOSE_LIMIT_S):
+                    await self.connection.dispose()
+            if self.process is not None:
+                await self.process.stop()
+            else:
+                await stop_tree(self.identity)
+        self.end(self.why or "was left")
+        await _let_go(self)
+
+    def remember(self) -> None:
+        """Write down how the next hub finds it."""
+        content = {
+            "url": self.connection.url,
+            "password": self.connection.password,
+            "pid": self.identity.pid,
+            "started": self.identity.started,
+            "made_for": self.made_for,
+        }
+        _write_private(self.folder / FILE, content)
 
 
 class Servers:
@@ -109,14 +149,35 @@ class Servers:
         self._group: asyncio.TaskGroup | None = None
         self._root: asyncio.Task[None] | None = None
 
+    async def adopt(self) -> None:
+        """Find again what an earlier hub left running, so that it is watched and ends when nobody needs it. Returns at once."""
+        group = await self._tasks()
+        for file in await asyncio.to_thread(lambda: [*self._folders().glob(f"*/{FILE}")]):
+            group.create_task(self._adopt(file.parent))
+
+    async def _adopt(self, folder: Path) -> None:
+        key = folder.name
+        async with self._locks.setdefault(key, asyncio.Lock()):
+            if key not in self._servers:
+                server = await self._find_again(folder)
+                if server is not None:
+                    await self._tend(key, server)
+
     @asynccontextmanager
-    async def use(self, environment: Mapping[str, str]) -> AsyncIterator[Server]:
-        """The server for this environment, which stays as long as it is used. Raises `WorkerMissing`, `WorkerBroken`."""
-        key = self._key(environment)
+    async def use(self, environment: Mapping[str, str], session: str = "") -> AsyncIterator[Server]:
+        """The server that keeps the session, else the one for this environment; it stays as long as it is used. Raises
+        `WorkerMissing`, `WorkerBroken`."""
+        wanted = self._key(environment)
+        key = (session and await asyncio.to_thread(marks.find, self._folders(), session)) or wanted
         async with self._locks.setdefault(key, asyncio.Lock()):
             server = self._servers.get(key)
+            if server is not None and not server.attached and not alive(server.identity):
+                await _notice(server)
+            if server is not None and not session and server.made_for != wanted and not server.users:
+                # It was started again for a session of it, with what that hub had at hand.
+                await server.stop()
             if server is None or server.gone.is_set():
-                server = self._servers[key] = await self._open(key, environment)
+                server = await self._open(key, wanted, environment)
             server.users += 1
         try:
             yield server
@@ -125,21 +186,28 @@ class Servers:
             server.idle_since = self._clock.now()
             await _let_go(server)
 
-    def runs(self, environment: Mapping[str, str]) -> bool:
-        """Whether the server for this environment is there already."""
-        server = self._servers.get(self._key(environment))
+    def runs(self, environment: Mapping[str, str], session: str = "") -> bool:
+        """Whether the server that keeps the session, or the one for this environment, is there already."""
+        server = self._servers.get(marks.find(self._folders(), session) or self._key(environment))
         return server is not None and not server.gone.is_set()
 
     async def clean(self, before: float, *, dry_run: bool) -> int:
         """Remove the folders of servers that are gone and were not used since `before`; gives their size in bytes."""
         total = 0
-        for folder in await asyncio.to_thread(lambda: sorted((self.launch.folder / "servers").glob("*"))):
+        for folder in await asyncio.to_thread(lambda: sorted(self._folders().glob("*"))):
             async with self._locks.setdefault(folder.name, asyncio.Lock()):
                 size = await asyncio.to_thread(unused.size, folder, before)
                 if size and not dry_run:
                     await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
                 total += size
         return total
+
+    def identities(self) -> tuple[Identity, ...]:
+        """Every server that runs and is ours."""
+        return tuple(server.identity for server in self._servers.values() if not server.attached)
+
+    def _folders(self) -> Path:
+        return self.launch.folder / "servers"
 
     def _key(self, environment: Mapping[str, str]) -> str:
         if self._attach is not None:
@@ -148,41 +216,58 @@ class Servers:
         own = user_config(environment, launch.user_config)
         return digest(relevant(environment), own, launch.config, launch.extra_environment, launch.link_agents)
 
-    async def _open(self, key: str, environment: Mapping[str, str]) -> Server:
+    async def _open(self, key: str, wanted: str, environment: Mapping[str, str]) -> Server:
+        folder = self._folders() / key
         if self._attach is not None:
-            connection = Connection(self._attach.url, self._attach.password())
+            connection = Connection(
+                self._attach.url, self._attach.password(), self.launch.call_limit_s, self._attach.user
+            )
             try:
                 version = await connection.health()
                 self._finder.check(version, self._attach.url)
             except OffloadError:
                 await connection.close()
                 raise
-            return Server(connection, version, self.launch.folder)
+            attached = self._servers[key] = Server(connection, version, folder, made_for=wanted)
+            return attached
+        server = await self._find_again(folder) or await self._start_anew(folder, wanted, environment)
+        await self._tend(key, server)
+        return server
+
+    async def _start_anew(self, folder: Path, wanted: str, environment: Mapping[str, str]) -> Server:
+        # Two must not share a folder, and a hub may have been killed before it could write down what it had started.
+        await stop_below(folder)
         found = await self._finder.find(environment)
-        folder = self.launch.folder / "servers" / key
-        server = await self._find_again(folder, found.version)
-        if server is None:
-            server = await self._start(folder, found.path, found.version, environment)
+        server = await self._start(folder, found.path, found.version, environment)
+        server.made_for = wanted
+        server.remember()
+        return server
+
+    async def _tend(self, key: str, server: Server) -> None:
+        """Watch over a server from now on."""
         server.idle_since = self._clock.now()
+        self._servers[key] = server
         group = await self._tasks()
         group.create_task(self._watch(server))
         group.create_task(self._end_when_idle(key, server))
-        return server
 
-    async def _find_again(self, folder: Path, version: str) -> Server | None:
-        """The server that an earlier hub left, if it is as we want it; else it is ended, since two must not share a folder."""
+    async def _find_again(self, folder: Path) -> Server | None:
+        """The server that an earlier hub left, if it is one that we know; else it is ended."""
         try:
-            left = json.loads((folder / "server.json").read_text(encoding="utf-8"))
+            left = json.loads((folder / FILE).read_text(encoding="utf-8"))
             identity = Identity(left["pid"], left["started"])
-            url, password = left["url"], left["password"]
+            url, password, made_for = left["url"], left["password"], left.get("made_for", folder.name)
         except (OSError, ValueError, KeyError, TypeError):
             return None
         if not alive(identity):
+            (folder / FILE).unlink()
             return None
-        connection = Connection(url, password)
-        with contextlib.suppress(OffloadError):
-            if await connection.health() == version:
-                return Server(connection, version, folder, identity)
+        connection = Connection(url, password, self.launch.call_limit_s)
+        with contextlib.suppress(OffloadError, TimeoutError):
+            async with asyncio.timeout(HEALTH_LIMIT_S):
+                version = await connection.health()
+            self._finder.check(version, url)
+            return Server(connection, version, folder, identity, made_for=made_for)
         await connection.close()
         await stop_tree(identity)
         return None
@@ -218,11 +303,8 @@ class Servers:
         except asyncio.CancelledError:
             await process.stop()
             raise
-        _write_private(
-            folder / "server.json",
-            {"url": url, "password": password, "pid": process.identity.pid, "started": process.identity.started},
-        )
-        return Server(Connection(url, password), version, folder, process.identity, process)
+        connection = Connection(url, password, launch.call_limit_s)
+        return Server(connection, version, folder, process.identity, process)
 
     async def _tasks(self) -> asyncio.TaskGroup:
         """The group of what watches over servers. It lives in a task of its own, which `aclose` ends, because servers outlive
@@ -264,7 +346,7 @@ class Servers:
             await self._clock.sleep(max(left, 1.0))
             async with self._locks[key]:
                 if not server.users and self._clock.now() - server.idle_since >= idle_s:
-                    await _stop(server)
+                    await server.stop()
 
     async def _end_watching(self) -> None:
         if self._root is not None:
@@ -275,29 +357,21 @@ class Servers:
     async def aclose(self) -> None:
         # What watches goes first: it would take the end of a server for a loss. What starts or stops one is let finish.
         async with contextlib.AsyncExitStack() as locks:
-            for lock in self._locks.values():
+            for lock in [*self._locks.values()]:
                 await locks.enter_async_context(lock)
             await self._end_watching()
         servers, self._servers = [*self._servers.values()], {}
         async with asyncio.TaskGroup() as group:
             for server in servers:
-                group.create_task(_stop(server))
+                group.create_task(server.stop())
 
 
-async def _stop(server: Server) -> None:
-    """Dispose first: a signal alone would leave the shells that it started alive."""
-    if not server.attached and not server.gone.is_set():
-        server.why = "was stopped"
-        with contextlib.suppress(OffloadError, NotThere, TimeoutError):
-            async with asyncio.timeout(DISPOSE_LIMIT_S):
-                await server.connection.dispose()
-        if server.process is not None:
-            await server.process.stop()
-        else:
-            await stop_tree(server.identity)
-        (server.folder / "server.json").unlink(missing_ok=True)
-        server.end("was stopped")
-    await server.connection.close()
+async def _notice(server: Server) -> None:
+    """The end of a server that is not told yet. A child's is told in a moment, with how it came."""
+    if server.process is not None:
+        await server.gone.wait()
+    elif not server.why:
+        server.end("has ended")
 
 
 async def _let_go(server: Server) -> None:

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 import httpx
 
 from offload.core.ports import (
+    Alive,
     AskOpened,
     Clock,
     Doing,
+    End,
     Failed,
     Finished,
     Halted,
+    Lost,
     Opened,
     Said,
     Seen,
@@ -26,11 +29,17 @@ from offload.core.ports import (
     Used,
     WorkerEvent,
 )
-from offload.domain.ask import DENY, Answer, AskId, AskOutcome
-from offload.domain.errors import Defect, OffloadError, TurnLost, UnknownAsk, WorkerError
+from offload.core.timing import within
+from offload.domain.ask import DENY, Answer, AskId
+from offload.domain.errors import Defect, OffloadError, TurnLost, UnknownAsk, WorkerBroken, WorkerError
 from offload.domain.route import differences
-from offload.domain.turn import Activity, ActivityKind, Failure
+from offload.domain.turn import Failure
+from offload.processes import Ended
+from offload.workers import left
+from offload.workers.opencode import marks
 from offload.workers.opencode.client import Client, Json, NotThere
+from offload.workers.opencode.family import NO, Family
+from offload.workers.opencode.marks import Mark
 from offload.workers.opencode.offer import Offer
 from offload.workers.opencode.progress import Progress
 from offload.workers.opencode.servers import Server
@@ -44,22 +53,30 @@ RECONNECT_S = 0.5
 CONNECT_LIMIT_S = 30.0
 NOT_STARTED_S = 30.0
 LOST_S = 30.0
+LATE_S = 5.0  # a prompt may be stored a while after it was taken
 UNSETTLED_S = 10.0  # busy and finished, or idle and unfinished, may both be true for a moment
 STALLED_S = 60.0
-ABORT_LIMIT_S = 5.0
-NO = "The person did not allow this. Go on without it, or say what you would need it for."
-NO_EDIT_OUTSIDE = "Files outside of the task's folder cannot be edited. Work inside of it."
-
-End = Finished | Failed | Halted
+ALIVE_S = 20.0
+STOP_LIMIT_S = 20.0
 
 
 class OpenCodeTurn:
     """`run` is the turn's own task: it puts events into a queue that `events` reads, so that reading never waits for a reader."""
 
     def __init__(
-        self, server: Server, client: Client, offer: Offer, order: TurnOrder, session: str, clock: Clock
+        self,
+        server: Server,
+        client: Client,
+        offer: Offer,
+        order: TurnOrder,
+        session: str,
+        clock: Clock,
+        end_tools: Callable[[], Awaitable[Ended]],
+        mark: Mark | None = None,
     ) -> None:
         self._server = server
+        self._mark = mark
+        self._restarted = mark is not None and not server.attached and mark.server != server.identity
         self._client = client
         self._offer = offer
         self._order = order
@@ -68,16 +85,24 @@ class OpenCodeTurn:
         self._prompt = f"msg_{order.turn.removeprefix('turn_')}"
         self._events: asyncio.Queue[WorkerEvent] = asyncio.Queue()
         self._progress = Progress(order, session, self._prompt, offer, self._put)
+        self._family = Family(client, session, self._progress, clock)
+        self._end_tools = end_tools
         self._hint = asyncio.Event()
         self._patience: asyncio.Timeout | None = None
-        self._stop_asked = False
+        self._stop = asyncio.Event()
         self._go = False
         self._seen = False
         self._connected = False
         self._look_closely = False
         self._stream_trouble: WorkerError | None = None
-        self._heard = self._news = self._reached = clock.now()
+        self._heard = self._news = self._told = clock.now()
+        self._reached = 0.0
+        """When the server last answered about a prompt that is out; 0 before."""
         self._unsettled_since: float | None = None
+
+    @property
+    def _stop_asked(self) -> bool:
+        return self._stop.is_set()
 
     # What core calls.
 
@@ -106,8 +131,16 @@ class OpenCodeTurn:
             raise UnknownAsk(f"The request {ask} is not open any more.") from None
 
     async def stop(self) -> None:
-        self._stop_asked = True
+        self._stop.set()
         self._hint.set()
+
+    async def _end_by_force(self) -> End:
+        """The server goes on with the turn, or does not answer any more: it is ended, if that takes it from nobody else."""
+        if not self._server.attached and self._server.turns.running_now == 1:
+            await self._server.stop()
+            return Halted(self._progress.text)
+        words = f"OpenCode was told to stop, but its session {self._session} goes on."
+        return Failed(Failure("stop_incomplete", words), self._progress.text)
 
     # The turn's own task.
 
@@ -116,7 +149,7 @@ class OpenCodeTurn:
         try:
             async with asyncio.TaskGroup() as group:
                 helpers = [group.create_task(helper()) for helper in (self._follow, self._tick, self._guard)]
-                end = await self._told_end()
+                end = left.told(await self._end_in_time(group), await self._end_tools())
                 for helper in helpers:
                     helper.cancel()
         except ExceptionGroup as errors:
@@ -124,18 +157,52 @@ class OpenCodeTurn:
             end = Failed(Failure(Defect.code, f"offload made a mistake: {errors.exceptions[0]!r}"), self._progress.text)
         self._put(end)
 
+    async def _end_in_time(self, group: asyncio.TaskGroup) -> End:
+        """The end, which comes in a bounded time once the turn is told to stop, whatever the server does."""
+        working, stop = group.create_task(self._told_end()), group.create_task(self._stop.wait())
+        await asyncio.wait({working, stop}, return_when=asyncio.FIRST_COMPLETED)
+        stop.cancel()
+        if not working.done():
+            await within(self._clock, STOP_LIMIT_S, asyncio.wait({working}))
+        if working.done():
+            return working.result()
+        working.cancel()
+        return await self._end_by_force()
+
     async def _told_end(self) -> End:
-        """The end, where an error that we know is one as well."""
+        """The end, where an error that we know is one as well; nobody works on the turn any more when it is told."""
         try:
-            return await self._to_the_end()
+            end = await self._to_the_end()
         except OffloadError as error:
-            return Failed(Failure(error.code, str(error)), self._progress.text)
+            await self._give_up()
+            text, failure = self._progress.text, Failure(error.code, str(error))
+            if self._stop_asked and self._server.gone.is_set():
+                return Halted(text)
+            end = Lost(str(error), text) if isinstance(error, TurnLost) else Failed(failure, text)
         except NotThere:
-            failure = Failure(TurnLost.code, "OpenCode does not know the session any more.")
-            return Failed(failure, self._progress.text)
+            said = "OpenCode does not know the session any more."
+            end = (
+                Lost(said, sure=True)
+                if self._order.resume
+                else Failed(Failure(TurnLost.code, said), self._progress.text)
+            )
+        return end
+
+    async def _give_up(self) -> None:
+        """Nobody follows the turn from here on: it is aborted, or its server is ended."""
+        if self._server.gone.is_set() or not (self._reached or self._order.resume):
+            return
+        try:
+            await self._client.abort(self._session)
+            if self._session not in await self._client.status():
+                return
+        except (OffloadError, NotThere) as error:
+            logger.warning("a turn could not be aborted: %r", error)
+        await self._server.stop()
 
     def _put(self, event: WorkerEvent) -> None:
         """The worker is at work when it does anything at all, so that is said first."""
+        self._told = self._clock.now()
         if isinstance(event, Doing | Said | Used | AskOpened | Finished) and not self._seen:
             self._seen = True
             self._events.put_nowait(Seen())
@@ -167,10 +234,17 @@ class OpenCodeTurn:
         try:
             if self._progress.reduce(event):
                 self._hint.set()
-            if event["type"] != "server.heartbeat":
-                self._news = self._clock.now()
+            if not event["type"].startswith("server."):
+                self._live()
         except (KeyError, TypeError, AttributeError) as error:
             logger.warning("an event of OpenCode was not understood: %r", error)
+
+    def _live(self) -> None:
+        """The worker did something, if nothing to tell of."""
+        self._news = self._clock.now()
+        self._progress.revive()
+        if self._news - self._told > ALIVE_S:
+            self._put(Alive())
 
     async def _tick(self) -> None:
         while True:
@@ -197,10 +271,12 @@ class OpenCodeTurn:
         while not (self._go and self._connected) and not self._stop_asked:
             await self._wake()
             if not self._connected and self._clock.now() - began > CONNECT_LIMIT_S:
-                raise self._stream_trouble or TurnLost("OpenCode's event stream could not be opened; nothing was sent.")
-        sent = False
-        if self._order.session:
-            sent = await self._sent_before()
+                raise self._no_stream()
+        sent = bool(self._order.session) and await self._sent_before()
+        if sent and self._restarted and not self._stop_asked:
+            return await self._ended() or Lost(
+                "OpenCode has ended since then, and the turn was not finished.", sure=True
+            )
         if self._stop_asked and not sent:
             return Halted()
         if not sent:
@@ -213,21 +289,45 @@ class OpenCodeTurn:
                 if end is not None:
                     return end
             except WorkerError:
-                # A server that is gone is told by `_wake`; one that only stumbles is asked again.
-                if self._clock.now() - self._reached > LOST_S:
+                # One that only stumbles is asked again; `_wake` tells of one that is gone.
+                if not self._server.gone.is_set() and self._clock.now() - self._reached > LOST_S:
                     raise
+                if self._server.gone.is_set():
+                    self._hint.set()
             await self._wake()
 
+    def _no_stream(self) -> Exception:
+        said = "OpenCode's event stream could not be opened; nothing was sent."
+        return TurnLost(said) if self._order.resume else self._stream_trouble or WorkerBroken(said)
+
     async def _sent_before(self) -> bool:
-        """Whether this very prompt is in the session already; then its turn is met again. A busy session would queue another."""
-        messages = await self._client.messages(self._session)
-        if any(message["info"]["id"] == self._prompt for message in messages):
-            for message in answers(messages, self._prompt):
-                self._progress.round(message["info"])
-            return True
-        if self._session in await self._client.status():
-            raise TurnLost("The worker's session is still busy with an earlier turn; nothing was sent.")
+        """Whether this very prompt is in the session already; then its turn is met again. A busy session would queue another.
+
+        One that may have been sent to this very server is waited for: it may be stored a while after it was taken.
+        """
+        late_s = LATE_S if self._mark is not None and self._mark.prompt == self._prompt and not self._restarted else 0
+        began, busy = self._clock.now(), False
+        while True:
+            try:
+                if await self._is_stored():
+                    return True
+                busy = self._session in await self._client.status()
+                if self._clock.now() - began >= late_s:
+                    break
+            except WorkerError:
+                if self._clock.now() - began > LOST_S:
+                    raise
+            await self._wake()
+        if busy:
+            raise WorkerBroken("The worker's session is still busy with an earlier turn; nothing was sent.")
         return False
+
+    async def _is_stored(self) -> bool:
+        messages = await self._client.messages(self._session)
+        for message in answers(messages, self._prompt):
+            self._progress.round(message["info"])
+        self._progress.prompt_stored |= any(message["info"]["id"] == self._prompt for message in messages)
+        return self._progress.prompt_stored
 
     async def _send(self) -> None:
         route = self._order.route
@@ -238,6 +338,7 @@ class OpenCodeTurn:
             body["model"] = {"providerID": provider, "modelID": model}
         if route.variant:
             body["variant"] = route.variant
+        await asyncio.to_thread(marks.keep, self._server.folder, self._session, self._server.identity, self._prompt)
         try:
             await self._client.prompt(self._session, body)
         except TurnLost:
@@ -246,12 +347,10 @@ class OpenCodeTurn:
 
     async def _look(self, began: float) -> End | None:
         """Ask how things are; gives the end when it is proven."""
-        for ask in self._progress.unwanted[:]:
-            self._progress.unwanted.remove(ask)
-            await self._refuse(ask, NO_EDIT_OUTSIDE)
+        await self._family.refuse_unwanted()
         if self._look_closely:
             self._look_closely = False
-            await self._read_asks()
+            await self._family.read_asks()
         status = (await self._client.status()).get(self._session)
         now = self._clock.now()
         if status is not None:
@@ -272,7 +371,7 @@ class OpenCodeTurn:
             return None
         self._unsettled_since = None
         if now - self._news > STALLED_S and not self._progress.running and not self._progress.asks:
-            self._progress.do(Activity(ActivityKind.STALLED, since=self._news))
+            self._progress.stall(self._news)
         return None
 
     async def _look_at_idle(self, now: float, began: float) -> End | None:
@@ -284,8 +383,7 @@ class OpenCodeTurn:
             if now - began > NOT_STARTED_S:
                 return Failed(Failure("not_started", "OpenCode took the prompt, but did not begin to work on it."))
         elif self._settled(now):
-            failure = Failure(TurnLost.code, "OpenCode is idle, but never finished its last message; was it restarted?")
-            return Failed(failure, self._progress.text)
+            return Lost("OpenCode is idle, but never finished its last message.", self._progress.text, sure=True)
         return None
 
     def _settled(self, now: float) -> bool:
@@ -302,79 +400,27 @@ class OpenCodeTurn:
         found = ending(own)
         if found is None:
             return None
-        await self._read_family()
+        await self._family.read()
         usage = self._progress.rounds.usage(self._offer.priced)
         ran = self._progress.rounds.ran(self._order.route.worker)
         text = found.text or self._progress.text
+        if found.aborted and self._stop_asked:
+            return Halted(text)
+        if found.aborted and self._restarted:
+            return Lost("OpenCode was stopped in the middle of the turn.", text, sure=True)
         if found.aborted:
-            return (
-                Halted(text)
-                if self._stop_asked
-                else Failed(Failure("aborted", "Somebody else stopped the turn."), text)
-            )
+            return Failed(Failure("aborted", "Somebody else stopped the turn."), text)
         if found.failure is not None:
             return Failed(found.failure, text)
         doubts = [part for part in (found.doubt, doubt, *differences(self._order.route, ran)) if part]
         return Finished(found.text, ran, usage, "; ".join(doubts))
 
-    async def _read_family(self) -> None:
-        """Find sub-agents that no event told of, at any depth, and what they used in this turn."""
-        waiting = [self._session]
-        while waiting:
-            for child in await self._client.children(waiting.pop()):
-                waiting.append(child)
-                self._progress.family.add(child)
-                for message in await self._client.messages(child):
-                    info = message["info"]
-                    # Ids sort by time: what is older than the prompt belongs to an earlier turn.
-                    if info["role"] == "assistant" and info["id"] > self._prompt:
-                        self._progress.round(info)
-
-    async def _read_asks(self) -> None:
-        known = set(self._progress.asks)
-        requests = [*await self._client.permissions(), *await self._client.questions()]
-        if any(request["sessionID"] not in self._progress.family for request in requests):
-            await self._read_family()
-        for request in requests:
-            if request["sessionID"] in self._progress.family:
-                self._progress.open(request)
-        for gone in known - {AskId(request["id"]) for request in requests}:
-            self._progress.close(gone, AskOutcome.WITHDRAWN)
-
-    async def _refuse(self, ask: AskId, words: str) -> None:
-        try:
-            await self._client.refuse(ask, words)
-        except NotThere:
-            logger.debug("a request was gone before it was refused")
-
     async def _halt(self) -> End:
-        """Refuse what is asked, abort sub-agents, then the session, and see that all of them are idle; twice if need be."""
-        await self._read_family()
-        for _ in range(2):
-            await self._read_asks()
-            for ask in [*self._progress.asks]:
-                request = self._progress.take(ask) or {}
-                try:
-                    await (self._client.reject(ask) if "questions" in request else self._client.refuse(ask, NO))
-                except NotThere:
-                    logger.debug("a request was gone before it was refused")
-            for session in sorted(self._progress.family - {self._session}):
-                await self._client.abort(session)
-            await self._client.abort(self._session)
-            began = self._clock.now()
-            while self._clock.now() - began <= ABORT_LIMIT_S:
-                if not self._progress.family & set(await self._client.status()):
-                    return await self._halted()
-                await self._wake()
-        failure = Failure(
-            "stop_incomplete", f"OpenCode was told to stop twice, but its session {self._session} goes on."
-        )
-        return Failed(failure, self._progress.text)
-
-    async def _halted(self) -> End:
-        """The worker is idle. What it finished before the abort came is finished."""
+        """Stop all of it. What the worker finished before the abort came is finished."""
+        if not await self._family.halt(self._wake):
+            return await self._end_by_force()
         end = await self._ended()
-        return end if isinstance(end, Finished) else Halted(self._progress.text)
+        return end if isinstance(end, Finished | Halted) else Halted(self._progress.text)
 
 
 def _replies(request: Json, answer: Answer) -> list[list[str]]:
