@@ -86,7 +86,7 @@ def test_another_protocol_is_refused_with_both_versions_and_the_way_out():
 
 def test_a_front_of_an_older_protocol_is_told_to_be_started_anew():
     """An editor that was open while offload was installed runs the older front."""
-    with pytest.raises(front.Refusal, match="restart the editor or host.*tasks are kept") as refused:
+    with pytest.raises(front.Refusal, match=r"restart the editor or host.*tasks are kept") as refused:
         hello.parse(line(protocol=0))
     with pytest.raises(front.Refusal) as told:
         front.welcome(hello.refused(refused.value))

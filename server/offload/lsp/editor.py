@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -37,11 +38,13 @@ class Editor:
         self.marks = Marks(self.client, delegation, self.documents, self.places)
         self.progress = TaskProgress(self.client, delegation)
         self.patches = Patches()
+        self.named: Callable[[str], object] = str
 
     def learn(self, params: types.InitializeParams) -> None:
         """Take in what the editor says about itself."""
         self.client.learn(params)
         self.caller = replace(self.caller, name=self.client.name or self.caller.name)
+        self.named(self.caller.name)
         self._initialized.set()
 
     def caller_for(self, file: str = "") -> Caller:

@@ -92,10 +92,15 @@ def make_server(delegation: Delegation, caller: Caller) -> tuple[HostedProtocol,
 
 
 async def serve_editor(
-    delegation: Delegation, caller: Caller, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    delegation: Delegation,
+    caller: Caller,
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    named: Callable[[str], object] = str,
 ) -> Ended:
-    """Serve one editor until its connection ends, and say why it ended. No task ends with it."""
+    """Serve one editor until its connection ends, and say why it ended; `named` is told its name. No task ends with it."""
     protocol, editor = make_server(delegation, caller)
+    editor.named = named
     async with asyncio.TaskGroup() as group:
         background = group.create_task(editor.run())
 
