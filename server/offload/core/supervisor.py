@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from offload.core.admission import Admission
-from offload.core.idempotency import closing_of, told
+from offload.core.asks import Asks, not_open, with_always
 from offload.core.ledger import Ledger
 from offload.core.limits import Limits, overdrawn
 from offload.core.ports import (
@@ -23,7 +23,6 @@ from offload.core.ports import (
     Doing,
     End,
     Failed,
-    Finished,
     Halted,
     Happening,
     Lost,
@@ -38,13 +37,12 @@ from offload.core.ports import (
     Workspace,
 )
 from offload.core.watch import BUDGET, Watch
-from offload.domain.ask import ALLOW, ALWAYS, DENY, Answer, Ask, AskId, AskKind, AskOutcome
+from offload.domain.ask import Answer, AskId
 from offload.domain.change import ChangeSet
-from offload.domain.errors import Defect, OffloadError, StorageFailed, TurnLost, UnknownAsk
+from offload.domain.errors import Defect, OffloadError, StorageFailed, TurnLost
 from offload.domain.lifecycle import (
     ActivityChanged,
     Admitted,
-    AskClosed,
     Asked,
     CannotResume,
     SessionOpened,
@@ -70,26 +68,22 @@ RETRY_STORAGE_S = 1.0
 LOOKS = 3  # how often a worker that goes away is tried in one turn
 TRANSCRIPT = 1 << 20  # characters of a turn's final text that are kept
 MESSAGE = 1 << 12  # and of the reason of a failure
-EARLIER_ANSWER = "an earlier answer for the whole task"
-NOBODY_ANSWERED = "Nobody was there to allow this. Go on without it, or say what you would need it for."
 
 
 @dataclass(eq=False)
 class Run:
     """A turn that runs here: what it takes to stop it and to answer it.
 
-    `beside` holds what runs along with the worker and ends with it; `reply` is the answer that is on its way to the worker;
-    `watch` says why the turn must end.
+    `beside` holds what runs along with the worker and ends with it; `watch` says why the turn must end.
     """
 
     turn: TurnId
     environment: Mapping[str, str]
     watch: Watch
+    asks: Asks = field(init=False)
     running: asyncio.Task[None] = field(init=False)
     worker_turn: WorkerTurn | None = None
     text: str = ""
-    replying: asyncio.Lock = field(default_factory=asyncio.Lock)
-    reply: AskClosed | None = None
     beside: list[asyncio.Task[None]] = field(default_factory=list)
 
 
@@ -136,6 +130,8 @@ class Supervisor:
             look = partial(self._ledger.get, task.id)
             watch = Watch(look, self._ledger.all, self._workspace, self._clock, self._limits)
             run = Run(task.turn.id, environment, watch)
+            beside = partial(self._beside, run)
+            run.asks = Asks(task.id, run.turn, self._ledger, self._limits.ask_timeout_s, beside, self._defect)
             self._runs[run.turn] = run
             run.running = self._spawn(f"task {task.id}", partial(self._run, task.id, run))
 
@@ -159,7 +155,7 @@ class Supervisor:
                 del self._runs[run.turn]
                 run.running.cancel()
             elif run is not None and run.worker_turn is not None and task.stop_requested:
-                run.beside.append(self._spawn(f"the stop of task {task.id}", run.worker_turn.stop))
+                self._beside(run, f"the stop of task {task.id}", run.worker_turn.stop)
 
         return await self._ledger.decide(task_id, request, follow)
 
@@ -167,18 +163,8 @@ class Supervisor:
         """Give an answer to the worker and record it; the first answer wins. Raises `UnknownAsk` for the others."""
         run = self._runs.get(task.turn.id)
         if run is None:
-            raise _not_open(ask_id)
-        given = AskClosed(
-            at=self._clock.now(),
-            turn=run.turn,
-            ask=ask_id,
-            outcome=AskOutcome.ANSWERED,
-            choice=answer.choice,
-            message=answer.message,
-            by=by,
-            key=key,
-        )
-        return await self._ledger.to_the_end(self._reply(task.id, run, given))
+            raise not_open(ask_id, task)
+        return await self._ledger.to_the_end(run.asks.answer(ask_id, answer, by, key))
 
     async def release(self, task: Task, environment: Mapping[str, str]) -> None:
         """Give back what a closed task held. It is closed whatever comes of this, so trouble is told to the log alone."""
@@ -203,6 +189,9 @@ class Supervisor:
         self._tasks.add(spawned)
         spawned.add_done_callback(self._tasks.discard)
         return spawned
+
+    def _beside(self, run: Run, what: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        run.beside.append(self._spawn(what, work))
 
     async def _run(self, task_id: TaskId, run: Run) -> None:
         try:
@@ -292,11 +281,9 @@ class Supervisor:
             async with self._worker(order.route.worker).turn(order) as worker_turn:
                 if self._stopping(task_id) and not may_be_out:  # There is nothing to wait for.
                     return Halted()
-                run.worker_turn = worker_turn
-                run.beside.append(self._spawn(f"the watch of task {task_id}", run.watch.run))
-                run.beside.append(
-                    self._spawn(f"the limits of task {task_id}", partial(_stop_when_due, run.watch, worker_turn))
-                )
+                run.worker_turn = run.asks.worker_turn = worker_turn
+                self._beside(run, f"the watch of task {task_id}", run.watch.run)
+                self._beside(run, f"the limits of task {task_id}", partial(_stop_when_due, run.watch, worker_turn))
                 try:
                     if self._stopping(task_id):
                         await worker_turn.stop()
@@ -312,7 +299,7 @@ class Supervisor:
                     raise
                 finally:
                     await self._end_beside(run)
-        except Exception as error:  # noqa: BLE001 - the edge of the worker: the house and what the worker changed outlive it.
+        except Exception as error:
             if self._letting_go:  # The worker was told to let go and fell over it; the next hub finds the turn.
                 raise asyncio.CancelledError from error
             if end is None:
@@ -333,7 +320,7 @@ class Supervisor:
 
     async def _end_beside(self, run: Run) -> None:
         """A stop or a denial that comes late would meet the next turn of the session."""
-        run.worker_turn = None
+        run.worker_turn = run.asks.worker_turn = None
         for beside in run.beside:
             beside.cancel()
         await asyncio.gather(*run.beside, return_exceptions=True)
@@ -355,70 +342,14 @@ class Supervisor:
                 seen = UsageSeen(at=at, turn=turn, usage=event.usage, ran=event.ran, worked_s=worked_s)
                 await self._record(task_id, seen)
             case AskOpened():
-                await self._record(task_id, Asked(at=at, turn=turn, ask=_with_always(event.ask)))
-                self._grant(task_id, run)
-                expire = partial(self._expire, task_id, run, event.ask.id)
-                run.beside.append(self._spawn(f"ask {event.ask.id} of task {task_id}", expire))
+                await self._record(task_id, Asked(at=at, turn=turn, ask=with_always(event.ask)))
+                run.asks.opened(event.ask.id)
             case AskOver():
-                closed = AskClosed(at=at, turn=turn, ask=event.ask, outcome=event.outcome)
-                if run.reply is not None and run.reply.ask == event.ask and event.outcome is AskOutcome.ANSWERED:
-                    closed = run.reply  # The worker says that our answer has come before it has taken it from us.
-                await self._stored(task_id, "AskClosed", lambda: self._close_ask(task_id, closed))
+                closed = run.asks.over(event)
+                await self._stored(task_id, "AskClosed", lambda: run.asks.close(closed))
             case Alive():
                 pass
         run.watch.noted(event)
-
-    def _grant(self, task_id: TaskId, run: Run) -> None:
-        """Allow what was allowed before for the whole task."""
-        task = self._ledger.get(task_id)
-        for ask in task.asks.values():
-            if task.granted(ask):
-                run.beside.append(
-                    self._spawn(f"ask {ask.id} of task {task_id}", partial(self._allow, task_id, run, ask.id))
-                )
-
-    async def _allow(self, task_id: TaskId, run: Run, ask: AskId) -> None:
-        given = AskClosed(
-            at=self._clock.now(), turn=run.turn, ask=ask, outcome=AskOutcome.ANSWERED, choice=ALLOW, by=EARLIER_ANSWER
-        )
-        with suppress(UnknownAsk):  # Somebody was quicker.
-            await self._reply(task_id, run, given)
-
-    async def _expire(self, task_id: TaskId, run: Run, ask: AskId) -> None:
-        """Deny what nobody answers in time, in words, so that the turn goes on."""
-        while ask in self._ledger.get(task_id).asks:
-            await self._clock.sleep(self._limits.ask_timeout_s)
-            at, outcome = self._clock.now(), AskOutcome.TIMED_OUT
-            denied = AskClosed(at=at, turn=run.turn, ask=ask, outcome=outcome, choice=DENY, message=NOBODY_ANSWERED)
-            try:
-                await self._reply(task_id, run, denied)
-            except UnknownAsk:
-                continue  # It was answered or withdrawn in the meantime.
-            except OffloadError as error:
-                self._defect(f"ask {ask} of task {task_id} could not be denied", error)
-
-    async def _reply(self, task_id: TaskId, run: Run, given: AskClosed) -> Task:
-        """Tell the worker the answer, and close the ask with it. Of "always" no worker knows."""
-        answer = Answer(ALLOW if given.choice == ALWAYS else given.choice, given.message)
-        async with run.replying:
-            task = self._ledger.get(task_id)
-            if run.worker_turn is None or given.ask not in task.asks:
-                raise _not_open(given.ask, task)
-            run.reply = given
-            try:
-                await run.worker_turn.answer(given.ask, answer)
-                task = await self._close_ask(task_id, given)
-            except UnknownAsk:
-                at, outcome = self._clock.now(), AskOutcome.WITHDRAWN
-                await self._close_ask(task_id, AskClosed(at=at, turn=run.turn, ask=given.ask, outcome=outcome))
-                raise
-            finally:
-                run.reply = None
-        self._grant(task_id, run)
-        return task
-
-    async def _close_ask(self, task_id: TaskId, closed: AskClosed) -> Task:
-        return await self._ledger.decide(task_id, lambda task: [closed] if closed.ask in task.asks else [])
 
     async def _verdict(self, task_id: TaskId, run: Run, end: End) -> TurnEvent:
         """How the turn ended, with what the worker changed read from git first, so that no status is early."""
@@ -497,18 +428,9 @@ async def _stop_when_due(watch: Watch, worker_turn: WorkerTurn) -> None:
     await worker_turn.stop()
 
 
-def _with_always(ask: Ask) -> Ask:
-    return replace(ask, choices=(ALLOW, ALWAYS, DENY)) if ask.kind is AskKind.PERMISSION else ask
-
-
 def _bounded(end: End) -> End:
     """A worker may say anything, and a provider may answer with a whole page."""
     text = cut(end.text, TRANSCRIPT)
     if isinstance(end, Failed):
         return replace(end, text=text, failure=replace(end.failure, message=cut(end.failure.message, MESSAGE)))
     return replace(end, text=text)
-
-
-def _not_open(ask: AskId, task: Task | None = None) -> UnknownAsk:
-    closing = closing_of(task, ask) if task else None
-    return UnknownAsk(f"{ask} is closed: {told(closing)}" if closing else f"{ask} is not open any more")
