@@ -5,12 +5,13 @@ import os
 import pty
 import signal
 import sys
+from pathlib import Path
 
 import pytest
 
 from offload.processes import MARKER, Ended, Identity, Origin, Processes, alive, end_strays, identify, moment, strays
-from offload.processes.strays import _fact
-from offload.processes.tree import on_terminal, started
+from offload.processes.facts import command, environment, facts, works_in
+from offload.processes.strays import _group
 
 BOUND_S = 20
 LIVE = "import time; time.sleep(600)"
@@ -235,15 +236,15 @@ async def test_nothing_is_ended_when_nothing_is_left(house):
     assert await end_strays(house.origin()) == Ended()
 
 
-def test_a_fact_that_cannot_be_read_is_unknown():
-    def refuse():
-        raise PermissionError
-
-    assert _fact(refuse, "unknown") == "unknown"
-
-
-def test_a_process_starts_before_now_on_one_scale_and_one_that_is_gone_has_no_start():
+def test_a_process_starts_before_now_on_one_scale():
     """A change of the wall clock must not make a process another one."""
-    assert 0 < started(os.getpid()) <= moment()
-    assert started(2**22 + 1) == 0.0
-    assert not on_terminal(2**22 + 1)
+    assert 0 < facts(os.getpid()).started <= moment()
+
+
+def test_of_a_process_that_is_gone_nothing_is_known():
+    nobody = 2**22 + 1
+    assert facts(nobody) is None
+    assert environment(nobody) is None
+    assert command(nobody) == "?"
+    assert not works_in(nobody, Path("/"))
+    assert _group(nobody) == 0

@@ -5,9 +5,10 @@ program cannot be started: only the caller can say which program that is and how
 """
 
 from offload.processes.environment import without
+from offload.processes.facts import moment
 from offload.processes.spawn import Completed, OutputTooLarge, Process, Processes, TookTooLong
-from offload.processes.strays import MARKER, Ended, Origin, Send, Stray, end_strays, strays
-from offload.processes.tree import Identity, alive, below, identify, moment, stop, stop_below, tree
+from offload.processes.strays import MARKER, Ended, Origin, Stray, end_strays, strays
+from offload.processes.tree import Identity, alive, below, identify, stop, stop_below, tree
 
 __all__ = [
     "MARKER",
@@ -18,7 +19,6 @@ __all__ = [
     "OutputTooLarge",
     "Process",
     "Processes",
-    "Send",
     "Stray",
     "TookTooLong",
     "alive",

@@ -18,21 +18,16 @@ import signal
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
-import psutil
-
-from offload.processes.tree import KILL_WAIT_S, LOOK_EVERY_S, Identity, alive, identify, on_terminal, started
+from offload.processes.facts import Facts, command, environment, every, works_in
+from offload.processes.tree import KILL_WAIT_S, LOOK_EVERY_S, Identity, alive
 
 MARKER = "OFFLOAD_WORKER"
 """The variable that says which worker's server a process comes from."""
 GRACE_S = 2.0
 KILLS = 2
 
-UNKNOWN = {"HOME": ""}
-
 Send = Callable[[int, int], None]
-T = TypeVar("T")
 
 
 def nobody(_: float) -> bool:
@@ -70,11 +65,13 @@ class Ended:
 
 def strays(origin: Origin) -> tuple[Stray, ...]:
     """Reads every process's facts: not for the event loop's thread."""
-    table, folder = _Table(), origin.folder.resolve()
-    found = {pid for pid in table.parents if table.is_stray(pid, origin, folder)}
-    found |= {pid for pid in table.parents if not found.isdisjoint(table.above(pid))}
-    every = (table.stray(pid, root=table.parents[pid] not in found) for pid in sorted(found))
-    return tuple(stray for stray in every if alive(stray.identity))
+    table = _Table(origin)
+    found = {pid for pid, each in table.all.items() if table.is_stray(each)}
+    found |= {pid for pid in table.all if not found.isdisjoint(table.above(pid))}
+    return tuple(
+        Stray(Identity(each.pid, each.started), command(each.pid), each.parent not in found)
+        for each in map(table.all.__getitem__, sorted(found))
+    )
 
 
 async def end_strays(
@@ -104,59 +101,55 @@ async def end_strays(
 
 
 class _Table:
-    """Every process at one moment, by number, and those that are ours: this one, what it descends from and what it runs."""
+    """Every process at one moment, by number; this one and what it descends from are `ours`."""
 
-    def __init__(self) -> None:
-        self._processes: dict[int, psutil.Process] = {}
-        self.parents: dict[int, int] = {}
-        for process in psutil.process_iter(["ppid"]):
-            self._processes[process.pid] = process
-            self.parents[process.pid] = process.info["ppid"]
+    def __init__(self, origin: Origin) -> None:
+        self.all = {each.pid: each for each in every() if not each.ended}
+        self._origin = origin
+        self._folder = origin.folder.resolve()
+        self._servers = {server.pid: server for server in origin.servers if alive(server)}
         self._ours = {os.getpid(), *self.above(os.getpid())}
 
     def above(self, pid: int) -> Iterator[int]:
         """The numbers of what a process descends from, nearest first."""
         seen = {pid}
-        while (pid := self.parents.get(pid, 0)) and pid not in seen:
+        while pid in self.all and (pid := self.all[pid].parent) not in seen:
             seen.add(pid)
             yield pid
 
-    def stray(self, pid: int, *, root: bool) -> Stray:
-        process = self._processes[pid]
-        command = " ".join(_fact(process.cmdline, [])) or _fact(process.name, "?")
-        return Stray(identify(pid), command, root)
-
-    def is_stray(self, pid: int, origin: Origin, folder: Path) -> bool:
-        servers = {server.pid for server in origin.servers if alive(server)}
-        if pid in self._ours or pid in servers:
+    def is_stray(self, each: Facts) -> bool:
+        if each.pid in self._ours or each.pid in self._servers:
             return False
-        line = [pid, *self.above(pid)]
-        server = next((one for one in line if one in servers), 0)
-        if server and _group(line[line.index(server) - 1]) == _group(server):
-            return False  # the server's own
-        if not server and os.getpid() in line:
+        line = [each.pid, *self.above(each.pid)]
+        server = next((self._servers[one] for one in line if one in self._servers), None)
+        if server is None and os.getpid() in line:
             return False  # ours
-        process = self._processes[pid]
-        environment = _fact(process.environ, UNKNOWN)
-        place = _fact(process.cwd, "")
-        if place and (Path(place) == folder or folder in Path(place).parents):
-            emptied = "HOME" not in environment and not on_terminal(pid)
-            return bool(server) or MARKER in environment or emptied
-        of_this = bool(origin.server and server == origin.server.pid)
-        marked = bool(origin.marker) and environment.get(MARKER) == origin.marker
-        return (of_this or marked) and origin.claims(started(pid))
+        if server is not None and _group(line[line.index(server.pid) - 1]) == _group(server.pid):
+            return False  # the server's own
+        if works_in(each.pid, self._folder):
+            return server is not None or _comes_from_a_worker(each)
+        if not self._origin.claims(each.started):
+            return False
+        return (server is not None and server == self._origin.server) or _is_marked(each.pid, self._origin.marker)
 
 
-def _fact(read: Callable[[], T], unknown: T) -> T:
-    """A fact of a process that may be another user's, or gone by now."""
-    try:
-        return read()
-    except (psutil.Error, OSError):
-        return unknown
+def _comes_from_a_worker(each: Facts) -> bool:
+    """As far as its environment tells, which a person's program has whole."""
+    known = environment(each.pid)
+    return known is not None and (MARKER in known or ("HOME" not in known and not each.on_terminal))
+
+
+def _is_marked(pid: int, marker: str) -> bool:
+    known = environment(pid) if marker else None
+    return known is not None and known.get(MARKER) == marker
 
 
 def _group(pid: int) -> int:
-    return _fact(lambda: os.getpgid(pid), 0)
+    """The number of the process group, 0 for a process that has gone while we looked."""
+    try:
+        return os.getpgid(pid)
+    except ProcessLookupError:
+        return 0
 
 
 def _signal(wanted: Iterable[Stray], numbers: Iterable[int], send: Send) -> None:

@@ -10,75 +10,34 @@ import asyncio
 import contextlib
 import os
 import signal
-import time
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
+from offload.processes.facts import every, facts, works_in
 
 KILL_WAIT_S = 2.0
 """How long the system may take to end a process that was killed."""
 LOOK_EVERY_S = 0.01
-TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """`started` is what `started` tells of it."""
+    """`started` is what `facts` tells of it."""
 
     pid: int
     started: float
 
 
-def started(pid: int) -> float:
-    """When a process was started, 0.0 for one that is gone; to be compared with each other and with `moment`.
-
-    On Linux in seconds since the machine's start: `psutil.Process.create_time` moves when the clock is set, and every process
-    that was written down would seem to be another one. Elsewhere the system keeps the time of day as it was.
-    """
-    try:
-        if psutil.LINUX:
-            return int(_stat(pid)[19]) / TICKS
-        return psutil.Process(pid).create_time()  # pragma: no cover - not on Linux
-    except (OSError, psutil.NoSuchProcess):
-        return 0.0
-
-
-def moment() -> float:
-    """Now, on the scale of `started`."""
-    if psutil.LINUX:
-        return time.clock_gettime(time.CLOCK_BOOTTIME)
-    return time.time()  # pragma: no cover - not on Linux
-
-
-def on_terminal(pid: int) -> bool:
-    """Whether a process has a terminal that it is controlled from. psutil knows only those that there were when it was asked
-    first."""
-    try:
-        if psutil.LINUX:
-            return int(_stat(pid)[4]) != 0
-        return psutil.Process(pid).terminal() is not None  # pragma: no cover - not on Linux
-    except (OSError, psutil.Error):
-        return False
-
-
-def _stat(pid: int) -> list[bytes]:
-    """The fields of a process that follow its name, which may hold anything."""
-    return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
-
-
 def identify(pid: int) -> Identity:
-    return Identity(pid, started(pid))
+    known = facts(pid)
+    return Identity(pid, known.started if known is not None else 0.0)
 
 
 def alive(identity: Identity) -> bool:
     """Whether the process still runs; one that has ended and waits for its parent to notice does not."""
-    try:
-        process = psutil.Process(identity.pid)
-        return started(identity.pid) == identity.started and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
+    known = facts(identity.pid)
+    return known is not None and known.started == identity.started and not known.ended
 
 
 def tree(identity: Identity) -> tuple[Identity, ...]:
@@ -87,9 +46,9 @@ def tree(identity: Identity) -> tuple[Identity, ...]:
         return ()
     found = {identity.pid: identity}
     parents: dict[int, list[Identity]] = {}
-    for process in psutil.process_iter(["ppid"]):
-        own = identify(process.pid)
-        parents.setdefault(process.info["ppid"], []).append(own)
+    for each in every():
+        own = Identity(each.pid, each.started)
+        parents.setdefault(each.parent, []).append(own)
         if _session(own.pid) == identity.pid:
             found[own.pid] = own
     waiting = list(found)
@@ -104,14 +63,12 @@ def tree(identity: Identity) -> tuple[Identity, ...]:
 def below(folder: Path) -> tuple[Identity, ...]:
     """The processes that work in the folder or below it, wherever they come from: a worker's tool that left its group, its
     session and its parents is found by that. Those on a terminal are a person's, and our own children are ours."""
-    found = []
-    for process in psutil.process_iter(["cwd", "ppid"]):
-        info = process.info
-        if info["cwd"] and not on_terminal(process.pid) and os.getpid() not in (process.pid, info["ppid"]):
-            place = Path(info["cwd"])
-            if place == folder or folder in place.parents:
-                found.append(identify(process.pid))
-    return tuple(found)
+    real = folder.resolve()
+    return tuple(
+        Identity(each.pid, each.started)
+        for each in every()
+        if works_in(each.pid, real) and not each.on_terminal and os.getpid() not in (each.pid, each.parent)
+    )
 
 
 async def stop_below(folder: Path, grace_s: float = 1.0) -> tuple[Identity, ...]:
