@@ -1,0 +1,48 @@
+"""The figures of the crash matrix: each schedule's verdict is written down, and all are added up when the tests are over."""
+
+import json
+import os
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+FIGURES = Path(__file__).resolve().parents[2] / ".cache" / "crash"
+
+
+def pytest_sessionstart(session):
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        FIGURES.mkdir(parents=True, exist_ok=True)
+        for file in FIGURES.glob("*.jsonl"):
+            file.unlink()
+
+
+@pytest.fixture
+def figures():
+    """To be called with every verdict."""
+
+    def put(verdict):
+        with (FIGURES / f"{os.getpid()}.jsonl").open("a") as file:
+            file.write(json.dumps(asdict(verdict)) + "\n")
+
+    return put
+
+
+def pytest_terminal_summary(terminalreporter):
+    verdicts = [json.loads(line) for file in FIGURES.glob("*.jsonl") for line in file.read_text().splitlines()]
+    if not verdicts or "PYTEST_XDIST_WORKER" in os.environ:
+        return
+    verdicts.sort(key=lambda verdict: verdict["seed"])
+    ends = [phase for verdict in verdicts for phase in verdict["phases"]]
+    terminalreporter.write_line(
+        f"crash matrix: {len(verdicts)} schedules (seeds {verdicts[0]['seed']} to {verdicts[-1]['seed']}), "
+        f"{sum(len(verdict['kills']) for verdict in verdicts)} kills, {len(ends)} tasks "
+        f"({', '.join(f'{ends.count(phase)} {phase}' for phase in sorted(set(ends)))}), "
+        f"slowest recovery {max(verdict['slowest_s'] for verdict in verdicts):.1f} s; "
+        f"{sum(len(verdict['lost']) for verdict in verdicts)} lost, "
+        f"{sum(len(verdict['duplicates']) for verdict in verdicts)} duplicate prompts, "
+        f"{sum(len(verdict['wrong']) for verdict in verdicts)} wrong statuses"
+    )
+    for verdict in verdicts:
+        if verdict["lost"] or verdict["duplicates"] or verdict["wrong"]:
+            terminalreporter.write_line(f"  seed {verdict['seed']}: {verdict}")
