@@ -245,16 +245,21 @@ async def test_a_worker_that_goes_away_without_an_end_has_lost_the_turn(tmp_path
         assert [file.path for file in task.turn.changes.files] == ["a.txt"]
 
 
-async def test_a_turn_that_the_worker_gives_up_keeps_its_words_and_changes(tmp_path):
+async def test_a_turn_that_the_worker_gives_up_twice_keeps_its_words_and_changes(tmp_path):
+    """A worker that went away may have finished before, so it is looked for once."""
+
     async def around(events):
         async for event in events:
             yield event
             if isinstance(event, Said):
-                raise TurnLost("the server went away; continue the task")
+                raise TurnLost("the server went away")
 
     async with open_house(tmp_path, worker=TroubledWorker(around=around)) as house:
         task = await house.rested((await house.start("::write a.txt x\n::text so far")).id)
-        assert task.turn.failure.message == "the server went away; continue the task"
+        assert (task.phase, task.turn.failure.code) == (Phase.INTERRUPTED, "interrupted")
+        assert task.turn.failure.message == "the server went away"
+        assert [order.resume for order in house.worker.orders] == [False, True, True]
+        assert len(house.worker.prompts) == 1
         assert task.turn.text == "so far"
         assert task.turn.changes.files
 
@@ -386,5 +391,6 @@ async def test_an_end_that_the_journal_refuses_for_good_does_not_end_the_house(t
         with pytest.raises(UnknownAsk, match="is not open any more"):
             await house.delegation.answer(house.caller, task.id, "", Answer("allow"))
         assert (await house.delegation.cancel(house.caller, task.id)).phase is Phase.CANCELLING
-    async with open_house(tmp_path, journal=journal, workspace=house.workspace) as house:
-        assert house.delegation.get(task.id).phase is Phase.CANCELLED
+    async with open_house(tmp_path, journal=journal, workspace=house.workspace, worker=house.worker) as house:
+        task = await house.rested(task.id)
+        assert (task.phase, task.turn.text) == (Phase.READY, "done without it"), "the worker was first"

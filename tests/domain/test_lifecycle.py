@@ -21,6 +21,7 @@ from offload.domain.lifecycle import (
     Landed,
     SessionOpened,
     Snapshotted,
+    StopIncomplete,
     Stopped,
     StopRequested,
     TurnEnded,
@@ -66,6 +67,7 @@ PLAN = {
     (STARTING, SessionOpened): STARTING,
     (STARTING, TurnSeen): WORKING,
     (STARTING, StopRequested): CANCELLING,
+    (STARTING, StopIncomplete): FAILED,
     (STARTING, TurnFailed): FAILED,
     (STARTING, WorkLost): RECOVERING,
     (WORKING, ActivityChanged): WORKING,
@@ -74,6 +76,7 @@ PLAN = {
     (WORKING, AskClosed): WORKING,
     (WORKING, TurnEnded): READY,
     (WORKING, StopRequested): CANCELLING,
+    (WORKING, StopIncomplete): FAILED,
     (WORKING, TurnFailed): FAILED,
     (WORKING, WorkLost): RECOVERING,
     (CHECKING, ChecksEnded): READY,
@@ -89,11 +92,17 @@ PLAN = {
     (CANCELLING, StopRequested): CANCELLING,
     (CANCELLING, TurnEnded): READY,
     (CANCELLING, Stopped): CANCELLED,
+    (CANCELLING, StopIncomplete): FAILED,
     (CANCELLING, TurnFailed): FAILED,
     (CANCELLING, WorkLost): RECOVERING,
+    (CANCELLING, CannotResume): CANCELLED,
+    (RECOVERING, Snapshotted): RECOVERING,
+    (RECOVERING, SessionOpened): RECOVERING,
     (RECOVERING, TurnSeen): WORKING,
     (RECOVERING, StopRequested): CANCELLING,
     (RECOVERING, TurnEnded): READY,
+    (RECOVERING, Stopped): CANCELLED,
+    (RECOVERING, StopIncomplete): FAILED,
     (RECOVERING, TurnFailed): FAILED,
     (RECOVERING, CannotResume): INTERRUPTED_,
     **{(phase, Continued): QUEUED for phase in (READY, FAILED, CANCELLED, INTERRUPTED_)},
@@ -250,7 +259,7 @@ def test_open_asks_are_a_map():
 
 @pytest.mark.parametrize(
     "end",
-    [event(TurnEnded), event(TurnFailed), event(WorkLost), event(StopRequested)],
+    [event(TurnEnded), event(TurnFailed), event(StopRequested)],
     ids=lambda end: type(end).__name__,
 )
 def test_activity_and_asks_are_gone_when_the_task_rests_and_only_then(end):
@@ -273,6 +282,13 @@ def test_a_stop_that_was_asked_is_kept_through_recovering():
     assert advance(task, event(TurnSeen)).phase is CANCELLING
     cancelled = advance(task, event(CannotResume))
     assert (cancelled.phase, cancelled.turn.stopped) == (CANCELLED, True)
+
+
+def test_what_is_asked_of_lost_work_is_unknown_until_it_is_met_again():
+    task = advance(task_in(WORKING), event(WorkLost))
+    assert (task.asks, task.activity) == ({}, None)
+    task = advance(advance(task, event(TurnSeen)), event(Asked))
+    assert task.asks == {ASK.id: ASK}
 
 
 def test_a_queued_task_is_cancelled_at_once():

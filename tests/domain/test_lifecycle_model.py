@@ -22,6 +22,7 @@ from offload.domain.lifecycle import (
     Landed,
     SessionOpened,
     Snapshotted,
+    StopIncomplete,
     Stopped,
     StopRequested,
     TurnEnded,
@@ -41,6 +42,7 @@ ENDS = {
     TurnEnded: "ready",
     TurnFailed: "failed",
     Stopped: "cancelled",
+    StopIncomplete: "failed",
     CannotResume: "interrupted",
     ChecksEnded: "ready",
 }
@@ -75,16 +77,17 @@ class Model:
         if kind is StopRequested:
             return not self.over
         allowed = {
-            Snapshotted: now == "waiting",
+            Snapshotted: now in ("waiting", "lost"),
             Admitted: now == "waiting",
-            SessionOpened: now == "started" or self.stopping,
+            SessionOpened: now in ("started", "lost") or self.stopping,
             TurnSeen: now in ("started", "lost") or self.stopping,
             TurnEnded: now in ("seen", "lost") or self.stopping,
             ChecksEnded: now == "checking" and not self.stopping,
-            Stopped: self.stopping,
+            Stopped: now == "lost" or self.stopping,
+            StopIncomplete: now in ("started", "seen", "lost") or self.stopping,
             TurnFailed: not self.over,
             WorkLost: not self.over and now != "lost",
-            CannotResume: now == "lost",
+            CannotResume: now == "lost" or self.stopping,
         }
         return (now == "seen" or self.stopping) if kind in SEEN_AT_WORK else allowed.get(kind, False)
 
@@ -110,6 +113,7 @@ class Model:
             self.asks.discard(event.ask)
         elif kind is WorkLost:
             self.turns[-1] = "lost"
+            self.asks = set()
         elif kind is Admitted:
             self.turns[-1] = "started"
         elif kind is TurnSeen:

@@ -27,6 +27,7 @@ from offload.core.ports import (
     AskOpened,
     AskOver,
     Doing,
+    End,
     Failed,
     Finished,
     Halted,
@@ -83,7 +84,7 @@ class Stage:
         async with self._more:
             if not self.over:
                 self.events.append(event)
-                self.over = isinstance(event, Finished | Failed | Halted | Lost)
+                self.over = isinstance(event, End)
                 self._more.notify_all()
 
     async def seen(self) -> None:
@@ -147,7 +148,7 @@ class Stage:
             if isinstance(event, AskOpened) and event.ask.id not in self._asks:
                 continue  # Whoever comes later is not asked what was answered.
             yield event
-            if isinstance(event, Finished | Failed | Halted | Lost):
+            if isinstance(event, End):
                 return
 
 

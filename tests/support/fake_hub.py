@@ -51,6 +51,7 @@ async def build():
         clock=SystemClock(),
         limits=Limits(),
         default_route=Route(worker.name),
+        environment={},
         defect=defect,
     ) as delegation:
 

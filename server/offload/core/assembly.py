@@ -33,7 +33,8 @@ async def open_core(
     environment: Mapping[str, str],
     defect: Callable[[str, BaseException], None],
 ) -> AsyncIterator[Delegation]:
-    """What becomes of live tasks is being found out on entering; on leaving, turns that run are let go of, not cancelled: the next hub finds them.
+    """What becomes of live tasks is being found out from entering on; on leaving, turns that run are let go of, not cancelled:
+    the next hub finds them.
 
     `default_route` names the worker, agent and model of a start that names none; `environment` is what recovered turns run
     with. `defect` is told what should not happen.
@@ -44,18 +45,20 @@ async def open_core(
             raise UnknownWorker(f"the worker {name!r} is not there any more; there are {', '.join(workers)}")
         return workers[name]
 
-    async with Ledger(journal, Feed(), clock) as ledger:
-        async with Supervisor(ledger, workspace, worker, limits, defect) as supervisor:
-            await recover(ledger, supervisor, environment)
-            yield Delegation(
-                ledger,
-                supervisor,
-                workspace,
-                source,
-                recipes,
-                Documents(),
-                workers,
-                default_route,
-                default_profile,
-                limits,
-            )
+    async with (
+        Ledger(journal, Feed(), clock) as ledger,
+        Supervisor(ledger, workspace, worker, limits, defect) as supervisor,
+    ):
+        await recover(ledger, supervisor, environment)
+        yield Delegation(
+            ledger,
+            supervisor,
+            workspace,
+            source,
+            recipes,
+            Documents(),
+            workers,
+            default_route,
+            default_profile,
+            limits,
+        )

@@ -120,6 +120,8 @@ def _of_task(task: Task, words: list[str]) -> Iterator[types.Command]:
         if task.phase is not Phase.CANCELLING:
             yield commands.link(commands.CANCEL, f"Cancel: {name}", task_id=task.id)
         return
+    if task.phase is not Phase.READY and not task.closed:
+        yield commands.link(commands.RESUME, f"Resume: {name}", task_id=task.id)
     changes = titles.latest_changes(task)
     if changes is not None:
         if not titles.landed(task):

@@ -15,6 +15,7 @@ from offload.wire.operations import BY_NAME
 
 START = "offload.start"
 CONTINUE = "offload.continue"
+RESUME = "offload.resume"
 CANCEL = "offload.cancel"
 ANSWER = "offload.answer"
 APPLY = "offload.apply"
@@ -59,6 +60,7 @@ async def _show_diff(editor: Editor, argument: Any) -> dict[str, Any]:
 COMMANDS: dict[str, Command] = {
     START: _operation("start_task"),
     CONTINUE: _operation("continue_task"),
+    RESUME: _operation("resume_task"),
     CANCEL: _operation("cancel_task"),
     ANSWER: _operation("answer_task"),
     APPLY: _apply,
