@@ -90,6 +90,30 @@ def test_a_follow_up_extends_the_same_file_and_runs_it(agent):
     assert "assertEqual(price(1_000_000), '10000.00')" in tests
 
 
+@pytest.mark.parametrize("answer", ["Tool execution aborted", "[Tool execution was interrupted]"])
+@pytest.mark.parametrize("tool", ["read", "write", "bash", "edit"])
+def test_it_goes_on_where_it_was_interrupted(agent, tool, answer):
+    """The agent tells the model of a call that was stopped without its arguments when these had not come yet."""
+
+    class Interrupted(Exception):
+        pass
+
+    def stop(**_):
+        agent.messages[-1]["tool_calls"][0]["function"]["arguments"] = "{}"
+        agent.messages.append(
+            {"role": "tool", "tool_call_id": agent.messages[-1]["tool_calls"][0]["id"], "content": answer}
+        )
+        raise Interrupted
+
+    setattr(agent, tool, stop)
+    with pytest.raises(Interrupted):
+        agent.ask(PROMPT)
+    delattr(agent, tool)
+    text = agent.ask("You were interrupted; go on.")
+    assert text.startswith("tests/test_money_price.py holds 2 tests for `price`. They pass.")
+    assert "assertEqual(price(0), '0.00')" in (agent.folder / "tests/test_money_price.py").read_text()
+
+
 def test_a_follow_up_without_a_known_case_changes_nothing_and_says_so(agent):
     agent.ask(PROMPT)
     agent.calls.clear()

@@ -13,6 +13,10 @@ from typing import Any
 
 from offload.demo import derive
 
+# What an agent answers in place of a result when a turn was stopped in the middle of a call, which then has not been done
+# and may even lack its arguments.
+NOT_DONE = re.compile(r"\[?Tool execution (?:aborted|interrupted|was interrupted)")
+
 RUNS_PER_TURN = 3  # one that shows what was guessed wrongly, one that proves the correction, one to spare
 
 
@@ -44,11 +48,13 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """`prompts` are the user's messages, `folder` is where the agent works, "" when it did not say."""
+    """`prompts` are the user's messages, `folder` is where the agent works, "" when it did not say; `spoke` is whether the
+    turn before this one came to its last words."""
 
     prompts: tuple[str, ...]
     steps: tuple[Step, ...]
     folder: str
+    spoke: bool = True
 
     def in_turn(self, tool: str) -> list[Step]:
         return [step for step in self.steps if step.tool == tool and step.turn == len(self.prompts)]
@@ -60,22 +66,26 @@ def read_conversation(messages: Sequence[Mapping[str, Any]]) -> Conversation:
     calls: dict[str, tuple[str, str, int]] = {}
     steps: list[Step] = []
     folder = ""
+    spoke = speaking = False
     for message in messages:
         text = flatten(message.get("content"))
         match message["role"]:
             case "user":
                 prompts.append(text)
+                spoke = speaking
             case "system":
                 found = re.search(r"[Ww]orking directory: (.+)", text)
                 folder = found[1].strip() if found else folder
             case "tool":
                 name, arguments, turn = calls[message["tool_call_id"]]
-                steps.append(Step(name, json.loads(arguments), text, turn))
+                if not NOT_DONE.match(text):
+                    steps.append(Step(name, json.loads(arguments), text, turn))
             case _:
+                speaking = not message.get("tool_calls")
                 for call in message.get("tool_calls") or ():
                     function = call["function"]
                     calls[call["id"]] = (function["name"], function["arguments"], len(prompts))
-    return Conversation(tuple(prompts), tuple(steps), folder)
+    return Conversation(tuple(prompts), tuple(steps), folder, spoke)
 
 
 def flatten(content: object) -> str:
@@ -119,7 +129,8 @@ def _work_on(conversation: Conversation, subject: derive.Subject) -> Say | Call:
         new = derive.extended(text, derive.edge_cases(subject, edges))
         if new != text:
             return _edit(target, text, new, "I add what you asked for.")
-        return Say(f"I know no further case for `{subject.name}` in what you ask, so I changed nothing.")
+        if conversation.spoke:
+            return Say(f"I know no further case for `{subject.name}` in what you ask, so I changed nothing.")
     command = f"python3 -m unittest {subject.test_path}"
     if not runs or conversation.steps[-1].tool != "bash":
         return Call("bash", {"command": command, "description": "Runs the new tests"}, "I run them.")
