@@ -24,7 +24,7 @@ from rich.prompt import Confirm
 from rich.text import Text
 
 from offload import settings
-from offload.demo import project
+from offload.demo import keys, project
 from offload.demo.model import MODEL, PROVIDER, opencode_config, scripted_model
 from offload.demo.project import Untested
 from offload.demo.table import Screen
@@ -42,10 +42,11 @@ TASKS = 5
 REFRESH_S = 0.5
 TESTS_TIMEOUT_S = 300
 
-SCRIPTED = """\
-The language model is scripted: it ships with offload, needs no key and no network, and derives its tests from the block
-that it is sent. Everything else is real: OpenCode and its tools, the hub, git, the tests. With --model PROVIDER/MODEL
-a real model does the work."""
+SCRIPTED = (
+    "The language model is scripted: it ships with offload, needs no key and no network, and derives its tests from the "
+    "block that it is sent. Everything else is real: OpenCode and its tools, the hub, git, the tests. With --model "
+    "PROVIDER/MODEL a real model does the work."
+)
 
 # The scripted model needs no catalogue of models, no updates and no plugins: nothing leaves the machine.
 OFFLINE = {
@@ -93,10 +94,10 @@ def demo(path: Path | None, model: str, *, yes: bool, keep: bool, pace_s: float)
         temporary = stack.enter_context(_temporary(console, keep=keep))
         if model:
             stage = _own(path.resolve(), model) if path else Stage(project.copy_sample(temporary), model, os.environ)
-            console.print(f"Model: {model}. Everything is real: the model, OpenCode, the hub and git.", soft_wrap=True)
+            say(console, f"Model: {model}. Everything is real: the model, OpenCode, the hub and git.")
         else:
             stage = stack.enter_context(_scripted(temporary, pace_s))
-            console.print(SCRIPTED, soft_wrap=True)
+            say(console, SCRIPTED)
         hub = stack.enter_context(client.connect(stage.environment))
         return Demo(console, hub, stage, yes=yes).run()
 
@@ -136,7 +137,7 @@ class Demo:
         """Shows the tasks until all rest; one good result is sent back, while the others go on."""
         sent_back = False
         revisions: dict[str, int] | None = None
-        with Screen(self._console, tasks) as screen:
+        with keys.unheard(), Screen(self._console, tasks) as screen:
             while True:
                 wanted = {"task_ids": list(tasks), "timeout_s": REFRESH_S, "after_revision": revisions}
                 waited = WaitForTasksResult.model_validate(self._hub.call("wait_for_tasks", wanted))
@@ -178,14 +179,13 @@ class Demo:
         if not good:
             return 0
         if not self._yes and not self._confirmed(len(good)):
-            self._say("Nothing was applied. `offload demo --yes` does not ask.")
             return 0
         applied = 0
         for task_id in good:
             try:
                 written = self._hub.call("apply_task", {"task_id": task_id})["paths"]
             except OffloadError as error:
-                self._say(f"{tasks[task_id].symbol} was not applied: {words.one_line(str(error))}")
+                self._say(f"Not applied: {tasks[task_id].symbol}. {words.one_line(str(error))}")
                 continue
             applied += 1
             self._say(f"Applied {tasks[task_id].symbol}: {words.one_line(', '.join(written))}")
@@ -193,9 +193,17 @@ class Demo:
 
     def _confirmed(self, count: int) -> bool:
         """Whoever cannot be asked has not agreed."""
-        return sys.stdin.isatty() and Confirm.ask(
-            f"Apply {count} results to {self._stage.folder}?", console=self._console
-        )
+        if not sys.stdin.isatty():
+            self._say(
+                "Nothing was applied, because nobody can be asked here; `offload demo --yes` applies without asking."
+            )
+            return False
+        keys.forget()
+        results = "1 result" if count == 1 else f"{count} results"
+        if Confirm.ask(f"Apply {results} to {self._stage.folder}?", console=self._console):
+            return True
+        self._say("Nothing was applied, as you wish.")
+        return False
 
     def _run_tests(self) -> bool:
         command = " ".join(self._stage.tests)
@@ -222,7 +230,12 @@ class Demo:
         return 0 if applied == wanted and green else 1
 
     def _say(self, text: str) -> None:
-        self._console.print(Text(text), soft_wrap=True)
+        say(self._console, text)
+
+
+def say(console: Console, text: str) -> None:
+    """In a terminal broken between words, else as it is."""
+    console.print(Text(text), soft_wrap=not console.is_terminal)
 
 
 def _own(folder: Path, model: str) -> Stage:
@@ -239,7 +252,7 @@ def _temporary(console: Console, *, keep: bool) -> Iterator[Path]:
         yield folder
     finally:
         if keep:
-            console.print(f"Kept: {folder}", soft_wrap=True)
+            say(console, f"Kept: {folder}")
         else:
             shutil.rmtree(folder, ignore_errors=True)
 

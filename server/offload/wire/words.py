@@ -14,6 +14,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 # What is said while the worker itself has nothing to tell.
 UNDER_WAY = {
     Phase.STARTING: "the worker is being started",
+    Phase.WORKING: "waits for the model",
     Phase.CHECKING: "the result is being checked",
     Phase.CANCELLING: "the worker is being stopped",
     Phase.RECOVERING: "the work is being looked for",
@@ -47,7 +48,7 @@ def doing(task: TaskStatus, *, talk: bool = True) -> str:
     elif task.activity is not None:
         words = task.activity.label or task.activity.kind
         if talk and task.activity.kind is ActivityKind.WRITING and task.partial_text:
-            words = _end(one_line(task.partial_text))
+            words = _end(one_line(_whole(task.partial_text)))
     elif task.files_changed is not None:
         words = f"{task.files_changed} {'file' if task.files_changed == 1 else 'files'} changed"
     else:
@@ -55,8 +56,17 @@ def doing(task: TaskStatus, *, talk: bool = True) -> str:
     return one_line(words)
 
 
+def _whole(text: str) -> str:
+    """Without the last word, which may be half of one; a single word is shown as far as it goes."""
+    return re.sub(r"(?<=\s)\S*\w$", "", text)
+
+
 def _end(text: str) -> str:
-    return text if len(text) <= TALK else "…" + text[1 - TALK :]
+    """The last words that fit, from the beginning of one on."""
+    if len(text) <= TALK:
+        return text
+    end = text[1 - TALK :]
+    return "…" + (end.partition(" ")[2] or end)
 
 
 def state(task: TaskStatus) -> str:
