@@ -83,7 +83,8 @@ async def test_what_works_outside_of_the_folder_is_left_when_another_turn_may_ha
         await turn.turn.stop()
         await turn.event(Halted)
         assert alive(pid)
-        os.kill(pid.pid, signal.SIGKILL)
+    await rig.worker.aclose()
+    assert not alive(pid), "with its server it is nobody's any more"
 
 
 async def test_what_cannot_be_ended_is_named_and_the_turn_is_not_called_stopped(tmp_path):

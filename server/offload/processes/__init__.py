@@ -8,7 +8,7 @@ from offload.processes.environment import without
 from offload.processes.facts import moment
 from offload.processes.spawn import Completed, OutputTooLarge, Process, Processes, TookTooLong
 from offload.processes.strays import MARKER, Ended, Origin, Stray, end_strays, strays
-from offload.processes.tree import Identity, alive, below, identify, stop, stop_below, tree
+from offload.processes.tree import Identity, alive, identify, stop, tree
 
 __all__ = [
     "MARKER",
@@ -22,12 +22,10 @@ __all__ = [
     "Stray",
     "TookTooLong",
     "alive",
-    "below",
     "end_strays",
     "identify",
     "moment",
     "stop",
-    "stop_below",
     "strays",
     "tree",
     "without",

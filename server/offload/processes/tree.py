@@ -12,9 +12,8 @@ import os
 import signal
 from collections.abc import Collection
 from dataclasses import dataclass
-from pathlib import Path
 
-from offload.processes.facts import every, facts, works_in
+from offload.processes.facts import every, facts
 
 KILL_WAIT_S = 2.0
 """How long the system may take to end a process that was killed."""
@@ -58,23 +57,6 @@ def tree(identity: Identity) -> tuple[Identity, ...]:
                 found[child.pid] = child
                 waiting.append(child.pid)
     return tuple(found.values())
-
-
-def below(folder: Path) -> tuple[Identity, ...]:
-    """The processes that work in the folder or below it, wherever they come from: a worker's tool that left its group, its
-    session and its parents is found by that. Those on a terminal are a person's, and our own children are ours."""
-    real = folder.resolve()
-    return tuple(
-        Identity(each.pid, each.started)
-        for each in every()
-        if works_in(each.pid, real) and not each.on_terminal and os.getpid() not in (each.pid, each.parent)
-    )
-
-
-async def stop_below(folder: Path, grace_s: float = 1.0) -> tuple[Identity, ...]:
-    """End all that works in the folder or below it, with what it started; returns those that are still there."""
-    found = await asyncio.to_thread(below, folder)
-    return tuple(one for left in await asyncio.gather(*(stop(each, grace_s) for each in found)) for one in left)
 
 
 def _session(pid: int) -> int:

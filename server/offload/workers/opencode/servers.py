@@ -19,7 +19,7 @@ from pathlib import Path
 
 from offload.core.ports import Clock
 from offload.domain.errors import OffloadError, WorkerBroken
-from offload.processes import Identity, Process, Processes, alive, stop_below
+from offload.processes import Identity, Origin, Process, Processes, alive, end_strays
 from offload.processes import stop as stop_tree
 from offload.workers.opencode import marks, unused
 from offload.workers.opencode.client import CALL_LIMIT_S, USER, Connection, NotThere
@@ -118,6 +118,7 @@ class Server:
                 await self.process.stop()
             else:
                 await stop_tree(self.identity)
+            await _end_children(self.folder)
         self.end(self.why or "was left")
         await _let_go(self)
 
@@ -236,7 +237,7 @@ class Servers:
 
     async def _start_anew(self, folder: Path, wanted: str, environment: Mapping[str, str]) -> Server:
         # Two must not share a folder, and a hub may have been killed before it could write down what it had started.
-        await stop_below(folder)
+        await _end_children(folder)
         found = await self._finder.find(environment)
         server = await self._start(folder, found.path, found.version, environment)
         server.made_for = wanted
@@ -364,6 +365,11 @@ class Servers:
         async with asyncio.TaskGroup() as group:
             for server in servers:
                 group.create_task(server.stop())
+
+
+async def _end_children(folder: Path) -> None:
+    """Whatever comes from a server of the folder, wherever it works, is nobody's any more once the server is gone."""
+    await end_strays(Origin(folder, marker=digest(folder), claims=lambda _: True))
 
 
 async def _notice(server: Server) -> None:
