@@ -198,6 +198,7 @@ async def test_a_worker_that_is_done_before_it_is_stopped_is_done(tmp_path):
         stage = house.worker.stage(task.turn.id)
         await stage.used(Usage(100))
         await stage.stop_asked.wait()
+        await stage.used(Usage(200))
         await stage.finish("done")
         assert (await house.rested(task.id)).phase is Phase.READY
 

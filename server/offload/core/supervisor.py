@@ -17,7 +17,6 @@ from offload.core.asks import Asks, not_open, with_always
 from offload.core.ledger import Ledger
 from offload.core.limits import Limits, overdrawn
 from offload.core.ports import (
-    Alive,
     AskOpened,
     AskOver,
     Doing,
@@ -347,8 +346,8 @@ class Supervisor:
             case AskOver():
                 closed = run.asks.over(event)
                 await self._stored(task_id, "AskClosed", lambda: run.asks.close(closed))
-            case Alive():
-                pass
+            case _:
+                pass  # `Alive` is for the watch alone.
         run.watch.noted(event)
 
     async def _verdict(self, task_id: TaskId, run: Run, end: End) -> TurnEvent:
