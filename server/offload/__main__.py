@@ -13,6 +13,7 @@ if __name__ == "__main__" and not __package__:
 from offload import __version__
 
 NOT_SUPPORTED = 69
+INTERRUPTED = 130  # as in cli/exits.py, which takes its time to be imported
 # What editors' client libraries add by themselves; a front has nothing else to talk over and watches its parent anyway.
 IGNORED = ("--stdio", "--clientProcessId=")
 
@@ -37,9 +38,12 @@ def main(words: Sequence[str] | None = None, *, system: str = os.name) -> int:
 
             return app.run_hub()
         case _:
-            from offload.cli import main as cli  # noqa: PLC0415
+            try:
+                from offload.cli import main as cli  # noqa: PLC0415
 
-            return cli.main(words)
+                return cli.main(words)
+            except KeyboardInterrupt:
+                return INTERRUPTED
 
 
 if __name__ == "__main__":

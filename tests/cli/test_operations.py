@@ -40,10 +40,18 @@ def test_start_with_wait_gives_the_task_as_it_ended(terminal):
     assert (status["phase"], status["state"]) == ("ready", "completed")
 
 
+def test_a_start_prints_the_bare_id_where_no_person_reads(terminal, plain):
+    """`id=$(offload start-task ...)` must work; the words go to standard error."""
+    result = terminal.run("start-task", "::text all is well", "--wait", 60)
+    task = result.stdout.removesuffix("\n")
+    assert terminal.json("task-status", task)["task_id"] == task
+    assert f"{task} ready" in plain(result.stderr)
+
+
 def test_a_failed_task_that_was_waited_for_ends_with_code_1(terminal, plain):
     result = terminal.run("start-task", "::fail no luck", "--wait", 60)
     assert result.exit_code == Exit.NOT_DONE
-    assert "no luck" in plain(result.stdout)
+    assert "no luck" in plain(result.stderr)
     task = terminal.start("::fail no luck")
     assert terminal.json("wait", task, code=Exit.NOT_DONE)["tasks"][0]["failure"]["message"] == "no luck"
     assert terminal.run("task-result", task).exit_code == Exit.NOT_DONE
@@ -122,6 +130,7 @@ def test_a_refused_call_ends_with_code_3_and_says_why_on_standard_error(terminal
     assert (result.exit_code, result.stdout) == (Exit.REFUSED, "")
     assert result.stderr.startswith("offload: ")
     assert "task_nowhere" in result.stderr
+    assert "`offload list-tasks` shows those that exist" in result.stderr
 
 
 def test_with_json_an_error_is_an_object_on_standard_output(terminal):

@@ -91,6 +91,15 @@ def test_ctrl_c_ends_the_waiting_and_not_the_task(terminal):
     assert terminal.json("task-status", task)["state"] == "working"
 
 
+def test_ctrl_c_while_the_program_is_still_being_read_leaves_no_trace(terminal):
+    """It takes 0.3 s, and what the person saw was a traceback through pydantic."""
+    interrupted = "import sys\nclass Key:\n    def find_spec(self, name, *rest):\n        if name == 'pydantic':\n"
+    interrupted += "            raise KeyboardInterrupt\nsys.meta_path.insert(0, Key())\n"
+    interrupted += "from offload.__main__ import main\nsys.exit(main(['list-tasks']))"
+    ended = subprocess.run([sys.executable, "-c", interrupted], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (Exit.INTERRUPTED, "", "")
+
+
 def test_a_hub_that_cannot_be_started_ends_with_its_own_code(terminal, tmp_path, monkeypatch):
     taken = tmp_path / "taken"
     taken.write_text("")

@@ -149,6 +149,11 @@ def test_advice_names_commands():
     assert told == "Call `offload task-result` to review it; `offload continue-task` sends a follow-up."
 
 
+def test_advice_about_a_task_can_be_typed_as_it_stands():
+    told = render.as_commands("Call wait_for_tasks; list_tasks shows the others, clean_tasks removes some.", "k2j4")
+    assert told == "Call `offload wait k2j4`; `offload list-tasks` shows the others, `offload clean` removes some."
+
+
 def test_a_long_or_doubtful_result_says_so():
     changes = {"base": "", "result": "", "added_lines": 5, "removed_lines": 0, "files_left_out": 7}
     changes["files"] = [{"path": "a.png", "status": "added", "added_lines": 0, "removed_lines": 0, "binary": True}]
@@ -168,7 +173,7 @@ def test_a_long_or_doubtful_result_says_so():
     assert "7 more files" in shown
     assert "binary" in shown
     assert "3 tokens, $0.5000 (1 in, 2 out)" in shown
-    assert "`offload wait`" in shown
+    assert "`offload wait task_1`" in shown
 
 
 def test_a_whole_task_shows_what_it_has_been_through():

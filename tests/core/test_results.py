@@ -249,3 +249,10 @@ async def test_trouble_in_giving_back_is_told_and_the_task_is_closed(tmp_path):
             f"the session of task {task.id} could not be released",
             f"the folder of task {task.id} could not be removed",
         ]
+
+
+async def test_a_task_that_asks_is_not_said_to_be_at_work(tmp_path):
+    async with open_house(tmp_path) as house:
+        task = await house.until((await house.start("::shell rm -r x")).id, lambda task: task.asks)
+        with pytest.raises(WrongPhase, match=f"task {task.id} waits for an answer; it can be closed when it is over"):
+            await house.delegation.close(house.caller, task.id)

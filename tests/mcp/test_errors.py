@@ -25,6 +25,11 @@ def test_reasons_are_listed_and_counted_when_there_are_too_many():
     assert "f20.py" not in text
 
 
+def test_a_reason_that_the_message_gives_is_not_said_again():
+    told = error_text(ApplyRefused("Nothing was written. a.py: conflict.", (("a.py", "conflict"), ("b.py", "unsaved"))))
+    assert told.splitlines()[:2] == ["apply_refused: Nothing was written. a.py: conflict.", "- b.py: unsaved"]
+
+
 def test_a_long_message_is_cut():
     assert len(error_text(UnknownTask("x" * 10_000))) < 1_100
 

@@ -116,7 +116,8 @@ def test_a_small_result_is_complete_but_for_defaults_and_hunks():
         },
         "needs_review": "",
         "failure": None,
-        "next_step": "Call get_task_result to review it; then have it applied, or send a follow-up with continue_task.",
+        "next_step": "Review it with get_task_result and get_changes; then the user takes it with `offload apply k2j4h6f8`, "
+        "or continue_task sends it back.",
     }
 
 

@@ -124,6 +124,26 @@ def test_a_working_task_with_an_open_ask_needs_input():
     }
 
 
+def test_a_task_in_the_queue_waits_for_a_place_and_one_that_has_just_begun_does_not():
+    queued = PHASES[Phase.QUEUED]
+    assert told(queued, Live(place=3)).next_step == "Waits for a free place, number 3: call wait_for_tasks."
+    assert told(queued).next_step == "It has just begun: call wait_for_tasks."
+
+
+def test_a_result_says_how_the_user_takes_it():
+    assert f"`offload apply {ID}`" in told(READY).next_step
+
+
+def test_the_time_is_that_of_all_turns_as_the_tokens_are():
+    """The clock went back to 0 when a result was sent back."""
+    first = told(READY).elapsed_s
+    again = [*READY, NEXT, Admitted(at=41.0, turn=T2)]
+    assert first > 0
+    assert told(again, now=43.0).elapsed_s == first + 2
+    task = fold(ID, again)
+    assert convert.turn_status(task, task.turn, Live(), 43.0).elapsed_s == 2
+
+
 def test_a_permission_is_answered_with_allow_always_or_deny():
     status = told([*WORKING, Asked(at=22.0, turn=T1, ask=PERMISSION)])
     assert status.next_step == "Call answer_task with allow, always (for this task) or deny, then wait_for_tasks."
@@ -142,11 +162,11 @@ def test_a_task_that_is_being_stopped_asks_for_nothing():
         (WORKING, 20.06, 0.1),
         (READY, 100.0, 10.0),
         (WORKING, 5.0, 0.0),
-        ([*READY, NEXT], 100.0, 0.0),
-        ([*READY, NEXT, Admitted(at=50.0, turn=T2)], 100.0, 50.0),
+        ([*READY, NEXT], 100.0, 10.0),
+        ([*READY, NEXT, Admitted(at=50.0, turn=T2)], 100.0, 60.0),
     ],
 )
-def test_elapsed_time_is_that_of_the_turn_without_its_time_in_the_queue(events, now, elapsed):
+def test_elapsed_time_is_that_of_the_turns_without_their_time_in_the_queue(events, now, elapsed):
     """Also when the clock was set back: never below zero."""
     assert told(events, now=now).elapsed_s == elapsed
 
@@ -196,7 +216,7 @@ def test_an_applied_or_closed_task_says_so():
     # A follow-up has a result of its own, which is not applied yet.
     again = [*landed, NEXT, Admitted(at=41.0, turn=T2), TurnSeen(at=42.0, turn=T2)]
     again.append(TurnEnded(at=43.0, turn=T2, text="more", changes=CHANGES))
-    assert told(again).next_step.startswith("Call get_task_result")
+    assert told(again).next_step.startswith("Review it with get_task_result")
 
 
 def test_the_result_of_the_last_turn_is_that_of_the_task():

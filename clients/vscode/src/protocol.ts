@@ -367,7 +367,7 @@ export type TaskState = "working" | "input_required" | "completed" | "failed" | 
 /**
  * A task in short; `phase` says more exactly than `state` where it stands.
  *
- * `total_tokens`, `cost` and `files_changed` are of the whole task, or of the turn that was asked for; `cost_note` says when a
+ * `elapsed_s`, `total_tokens`, `cost` and `files_changed` are of the whole task, or of the turn that was asked for; `cost_note` says when a
  * price is not known. `partial_text` holds the last words of the worker; `next_step` says in plain words what one can do now.
  */
 export interface TaskStatus {

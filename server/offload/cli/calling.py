@@ -25,6 +25,7 @@ from offload.wire.results import GetChangesResult, TaskResult, WaitForTasksResul
 from offload.wire.views import TaskState, TaskStatus, View
 
 OVER_BADLY = frozenset({TaskState.FAILED, TaskState.CANCELLED})
+GIVES_AN_ID = "start_task"
 ASKS = TaskState.INPUT_REQUIRED
 
 
@@ -77,6 +78,9 @@ def _run(connect: Connect, operation: Operation, params: dict[str, Any], wait: f
     result = operation.result.model_validate(answer)
     if as_json:
         print_json(answer)
+    elif operation.name == GIVES_AN_ID and not sys.stdout.isatty():
+        sys.stdout.write(f"{answer['task_id']}\n")  # for id=$(offload start-task ...)
+        show(result, stderr=True)
     else:
         show(result)
     return _outcome(result, waited=wait != 0)
@@ -106,12 +110,12 @@ def _news(answer: Mapping[str, Any], after: Mapping[str, int]) -> bool:
     return False
 
 
-def show(result: View) -> None:
+def show(result: View, *, stderr: bool = False) -> None:
     """Prints a result for a person."""
     if isinstance(result, GetChangesResult) and not sys.stdout.isatty():
         sys.stdout.write(result.patch)  # as it is, so that `git apply` can read it
         return
-    out = console()
+    out = console(stderr=stderr)
     for part in rendered(result):
         if isinstance(part, Table):
             part.expand = out.is_terminal and any(column.ratio for column in part.columns)

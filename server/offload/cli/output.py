@@ -10,6 +10,7 @@ from typing import Any
 from rich.console import Console
 
 from offload.cli.exits import exit_for
+from offload.cli.render import as_commands
 from offload.domain.errors import ApplyRefused, OffloadError
 from offload.wire.words import harmless
 
@@ -40,6 +41,7 @@ def print_error(error: OffloadError, *, as_json: bool) -> int:
     if as_json:
         print_json({"error": {"code": error.code, "message": str(error), "reasons": reasons}})
     else:
-        for line in [f"offload: {error}", *(f"  {reason}" for reason in reasons)]:
+        unsaid = [f"  {reason}" for reason in reasons if reason not in str(error)]
+        for line in [f"offload: {as_commands(str(error))}", *unsaid]:
             sys.stderr.write(harmless(line) + "\n")
     return exit_for(error)

@@ -27,6 +27,9 @@ from offload.wire.results import (
 from offload.wire.views import ChangesView, TaskStatus, TaskView, UsageView, View, WorkerView
 
 COMMANDS = {operation.name: operation.command for operation in OPERATIONS}
+OF_ONE_TASK = frozenset(
+    operation.name for operation in OPERATIONS if {"task_id", "task_ids"} & operation.params.model_fields.keys()
+) - {"clean_tasks"}
 COLOURS = {
     "ready": "green",
     "failed": "red",
@@ -41,10 +44,14 @@ def rendered(view: View) -> Iterator[RenderableType]:
     return RENDERERS[type(view)](view)
 
 
-def as_commands(text: str) -> str:
-    """Advice that names operations, in the words of the command line."""
-    known = "|".join(COMMANDS)
-    return re.sub(rf"\b({known})\b", lambda found: f"`offload {COMMANDS[found[1]]}`", text)
+def as_commands(text: str, task_id: str = "") -> str:
+    """Advice that names operations, in the words of the command line: with the id, as one would type it."""
+
+    def command(found: re.Match[str]) -> str:
+        typed = f"offload {COMMANDS[found[1]]}"
+        return f"`{typed} {task_id}`" if task_id and found[1] in OF_ONE_TASK else f"`{typed}`"
+
+    return re.sub(rf"\b({'|'.join(COMMANDS)})\b", command, text)
 
 
 def task_table(tasks: Sequence[TaskStatus], selected: str = "") -> Table:
@@ -80,7 +87,7 @@ def _status(task: TaskStatus) -> Iterator[RenderableType]:
         yield Text(f"  asks {ask.ask_id}: {words.one_line(ask.subject)}: {words.one_line(ask.detail)}")
         yield Text(f"  answer with `offload answer-task {task.task_id} {'|'.join(map(words.one_line, ask.choices))}`")
     if task.next_step:
-        yield Text(f"  {as_commands(task.next_step)}")
+        yield Text(f"  {as_commands(task.next_step, task.task_id)}")
 
 
 def _result(result: TaskResult) -> Iterator[RenderableType]:
@@ -97,7 +104,7 @@ def _result(result: TaskResult) -> Iterator[RenderableType]:
         yield changes_table(result.changes)
     yield Text(_usage(result.usage))
     if result.next_step:
-        yield Text(as_commands(result.next_step))
+        yield Text(as_commands(result.next_step, result.task_id))
 
 
 def changes_table(changes: ChangesView) -> Table:

@@ -407,7 +407,8 @@ class Delegation:
 
 def _must_rest(task: Task, what: str, *, closed_too: bool = False) -> None:
     if task.live:
-        raise WrongPhase(f"task {task.id} is {task.phase}; it can be {what} when it is over: wait for it, or cancel it")
+        stands = "waits for an answer" if task.asking else f"is {task.phase}"
+        raise WrongPhase(f"task {task.id} {stands}; it can be {what} when it is over: wait for it, or cancel it")
     if task.closed and not closed_too:
         raise WrongPhase(f"task {task.id} is closed and cannot be {what}; start a new one")
 

@@ -47,11 +47,13 @@ HINTS: Mapping[str, str] = {
 def error_text(error: OffloadError) -> str:
     """The code, the message, one line per reason, and what to do."""
     view = convert.error(error)
-    reasons = [f"- {_short(reason)}" for reason in view.reasons[:_MOST_REASONS]]
-    more = len(view.reasons) - len(reasons)
+    message = _short(view.message)
+    unsaid = [reason for reason in view.reasons if reason not in message]
+    reasons = [f"- {_short(reason)}" for reason in unsaid[:_MOST_REASONS]]
+    more = len(unsaid) - len(reasons)
     if more:
         reasons.append(f"- and {more} more")
-    return "\n".join((f"{view.code}: {_short(view.message)}", *reasons, HINTS[view.code]))
+    return "\n".join((f"{view.code}: {message}", *reasons, HINTS[view.code]))
 
 
 def params_text(problem: ValidationError, params: type[Params]) -> str:

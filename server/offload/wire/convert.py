@@ -61,13 +61,14 @@ _STATES: Mapping[Phase, TaskState] = {
 }
 
 _NEXT_STEPS: Mapping[Phase, str] = {
-    Phase.QUEUED: "Waits for a free place: call wait_for_tasks.",
+    Phase.QUEUED: "It has just begun: call wait_for_tasks.",
     Phase.STARTING: "The worker is being started: call wait_for_tasks.",
     Phase.WORKING: "The worker is at work: call wait_for_tasks.",
     Phase.CHECKING: "Checks run over the result: call wait_for_tasks.",
     Phase.CANCELLING: "The worker is being stopped: call wait_for_tasks.",
     Phase.RECOVERING: "The work was interrupted and is being looked for: call wait_for_tasks.",
-    Phase.READY: "Call get_task_result to review it; then have it applied, or send a follow-up with continue_task.",
+    Phase.READY: "Review it with get_task_result and get_changes; then the user takes it with `offload apply ID`, or "
+    "continue_task sends it back.",
     Phase.FAILED: "Read the failure; resume_task tries on, continue_task says what to do differently, get_task_result shows "
     "what was changed so far.",
     Phase.CANCELLED: "resume_task takes it up again; get_task_result shows what was changed so far.",
@@ -102,7 +103,7 @@ def status(task: Task, live: Live, now: float, *, progress: bool = True) -> Task
         asks=[_ask(ask) for ask in task.asks.values()],
         partial_text=live.text[-PARTIAL_TEXT_LIMIT:] if progress else "",
         turn_id=turn.id,
-        elapsed_s=_elapsed(turn, now),
+        elapsed_s=round(sum(_elapsed(each, now) for each in task.turns), 1),
         total_tokens=used.total_tokens,
         cost=used.cost,
         cost_note=_cost_note(task.turns),
@@ -110,7 +111,7 @@ def status(task: Task, live: Live, now: float, *, progress: bool = True) -> Task
         files_changed=None if turn.changes is None else len(turn.changes.files),
         needs_review=turn.needs_review,
         failure=_failure(turn.failure),
-        next_step=_next_step(task),
+        next_step=_next_step(task, live.place),
     )
 
 
@@ -268,7 +269,9 @@ def _looked(looked: Looked) -> CleanedTask:
     )
 
 
-def _next_step(task: Task) -> str:
+def _next_step(task: Task, place: int | None = None) -> str:
+    if place is not None:
+        return f"Waits for a free place, number {place}: call wait_for_tasks."
     if task.closed:
         return "Closed: its result can still be read with get_task_result, and applied."
     if state(task) is TaskState.INPUT_REQUIRED:
@@ -276,7 +279,7 @@ def _next_step(task: Task) -> str:
         return f"Call answer_task with {'allow, always (for this task) or deny' if permission else 'one of the choices'}, then wait_for_tasks."
     if task.phase is Phase.READY and any(landing.turn == task.turn.id for landing in task.landings):
         return "Applied to the user's files; continue_task sends a follow-up."
-    return _NEXT_STEPS[task.phase]
+    return _NEXT_STEPS[task.phase].replace("ID", task.id)
 
 
 def _ended_phase(turn: Turn) -> Phase:

@@ -210,7 +210,7 @@ class TaskView(View):
 class TaskStatus(View):
     """A task in short; `phase` says more exactly than `state` where it stands.
 
-    `total_tokens`, `cost` and `files_changed` are of the whole task, or of the turn that was asked for; `cost_note` says when a
+    `elapsed_s`, `total_tokens`, `cost` and `files_changed` are of the whole task, or of the turn that was asked for; `cost_note` says when a
     price is not known. `partial_text` holds the last words of the worker; `next_step` says in plain words what one can do now.
     """
 
