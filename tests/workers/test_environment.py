@@ -51,6 +51,8 @@ def test_a_servers_environment_keeps_the_users_home_and_puts_its_own_state_apart
         "XDG_CONFIG_HOME": f"{tmp_path}/config",
         "XDG_STATE_HOME": f"{tmp_path}/state",
         "OPENCODE_DB": f"{tmp_path}/opencode.db",
+        "BUN_TMPDIR": f"{tmp_path}/tmp",
+        "PYTHONDONTWRITEBYTECODE": "1",
         "OPENCODE_CONFIG": f"{tmp_path}/theirs.json",
         "OPENCODE_DISABLE_PROJECT_CONFIG": "1",
         "OPENCODE_DISABLE_AUTOUPDATE": "1",
@@ -86,7 +88,9 @@ def test_a_servers_folder_needs_no_install_is_private_and_links_the_users_agents
     assert (home / "node_modules").is_dir()
     assert (home / "agents").resolve() == theirs / "agents"
     assert not (home / "agent").exists()
+    (own / "tmp" / "left.so").write_text("")
     prepare(own, "1.18.34", None)
+    assert list((own / "tmp").iterdir()) == []
     assert not (home / "agents").exists()
     assert "1.18.34" in (home / "package-lock.json").read_text()
 

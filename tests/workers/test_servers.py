@@ -132,6 +132,15 @@ async def test_many_who_want_a_server_at_once_get_the_same(rig):
     assert not servers.runs({"A": "2"})
 
 
+async def test_a_server_leaves_nothing_in_its_temporary_folder(rig):
+    """OpenCode unpacks a library of 5 MB at each start and never removes it."""
+    servers = rig.servers()
+    async with servers.use({}) as server:
+        (server.folder / "tmp" / ".library.so").write_text("x")
+    await servers.aclose()
+    assert not (server.folder / "tmp").exists()
+
+
 async def test_a_server_that_is_used_is_not_idle(rig):
     servers = rig.servers(idle_s=10.0)
     async with servers.use({}) as server:

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
 from offload.processes import MARKER
 
 PLUGIN = "@opencode-ai/plugin"
+TEMPORARY = "tmp"
 
 # What tells one terminal from another and means nothing to a worker: with it every window would get a server of its own.
 TERMINAL = frozenset({"_", "PWD", "OLDPWD", "SHLVL", "COLUMNS", "LINES", "PS1", "WINDOWID", "DISPLAY", "WAYLAND_DISPLAY",
@@ -76,6 +78,11 @@ def server_environment(
         "XDG_CONFIG_HOME": str(folder / "config"),
         "XDG_STATE_HOME": str(folder / "state"),
         "OPENCODE_DB": str(folder / "opencode.db"),
+        # OpenCode unpacks libraries at each start and leaves them. TMPDIR stays the user's: the sockets that tools make there
+        # would have too long a path here.
+        "BUN_TMPDIR": str(folder / TEMPORARY),
+        # Else every test run adds files to what the worker changed.
+        "PYTHONDONTWRITEBYTECODE": "1",
         # Until the workspace is trusted, nothing that the project holds configures the worker or runs inside of it.
         "OPENCODE_DISABLE_PROJECT_CONFIG": "1",
         "OPENCODE_DISABLE_AUTOUPDATE": "1",
@@ -96,6 +103,8 @@ def prepare(folder: Path, version: str, agents: Path | None) -> None:
     home = folder / "config" / "opencode"
     (home / "node_modules").mkdir(parents=True, exist_ok=True)
     (folder / "state").mkdir(exist_ok=True)
+    empty_temporary(folder)
+    (folder / TEMPORARY).mkdir()
     folder.chmod(0o700)
     wanted = {"dependencies": {PLUGIN: version}}
     (home / "package.json").write_text(json.dumps(wanted), encoding="utf-8")
@@ -106,3 +115,8 @@ def prepare(folder: Path, version: str, agents: Path | None) -> None:
         link.unlink(missing_ok=True)
         if agents is not None and (agents / name).is_dir():
             link.symlink_to(agents / name)
+
+
+def empty_temporary(folder: Path) -> None:
+    """Remove what a server that has ended left in its own temporary folder."""
+    shutil.rmtree(folder / TEMPORARY, ignore_errors=True)

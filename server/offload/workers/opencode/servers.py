@@ -23,7 +23,15 @@ from offload.processes import Identity, Origin, Process, Processes, alive, end_s
 from offload.processes import stop as stop_tree
 from offload.workers.opencode import marks, unused
 from offload.workers.opencode.client import CALL_LIMIT_S, USER, Connection, NotThere
-from offload.workers.opencode.environment import digest, prepare, relevant, server_environment, user_config, user_folder
+from offload.workers.opencode.environment import (
+    digest,
+    empty_temporary,
+    prepare,
+    relevant,
+    server_environment,
+    user_config,
+    user_folder,
+)
 from offload.workers.opencode.find import Finder
 from offload.workers.opencode.offer import Offer
 from offload.workers.turns import Turns
@@ -119,6 +127,7 @@ class Server:
             else:
                 await stop_tree(self.identity)
             await _end_children(self.folder)
+            await asyncio.to_thread(empty_temporary, self.folder)
         self.end(self.why or "was left")
         await _let_go(self)
 
