@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from offload.domain.ask import AskKind
-from offload.workers.opencode.activity import label, permission_ask, question_ask
+from offload.workers.opencode.activity import asking, denied, label, permission_ask, question_ask
 
 FOLDER = Path("/home/me/folder")
 
@@ -48,3 +48,11 @@ def test_a_permission_says_what_exactly_is_wanted(metadata, detail):
 def test_a_question_without_anything_in_it_is_a_question_all_the_same():
     ask = question_ask({"id": "que_1", "questions": []})
     assert (ask.kind, ask.subject, ask.choices) == (AskKind.QUESTION, "question", ())
+
+
+def test_what_is_asked_for_and_denied_is_told():
+    """A status said "running ..." of a command that was only asked for, and of one that had been denied."""
+    run = permission_ask({"id": "per_1", "permission": "bash", "metadata": {"command": "rm -r  build"}})
+    edit = permission_ask({"id": "per_2", "permission": "edit", "patterns": ["/etc/hosts"]})
+    assert (asking(run), denied(run)) == ("asks to run rm -r build", "was denied rm -r build")
+    assert (asking(edit), denied(edit)) == ("asks for edit: /etc/hosts", "was denied edit: /etc/hosts")

@@ -275,7 +275,7 @@ async def test_a_retry_shows_when_the_next_try_is(rig):
         rig.server.status[rig.session] = {"type": "retry", "attempt": 1, "message": "slow down", "next": 5_000}
         await rig.pass_time(2)
         activity = (await turn.event(Doing)).activity
-    assert (activity.kind, activity.label, activity.until) == (ActivityKind.RETRYING, "slow down", 5.0)
+    assert (activity.kind, activity.label, activity.until) == (ActivityKind.RETRYING, "trying again: slow down", 5.0)
 
 
 async def test_a_worker_without_a_sign_of_life_is_shown_as_stalled(rig):
@@ -342,6 +342,34 @@ async def test_an_ask_that_is_answered_elsewhere_is_over(rig):
         assert await turn.event(AskOver) == AskOver("per_1", AskOutcome.ANSWERED)
         with pytest.raises(UnknownAsk):
             await turn.turn.answer("per_1", Answer("allow"))
+
+
+async def test_a_command_that_is_asked_for_is_not_said_to_run_until_it_is_allowed(rig):
+    async with rig.turn() as turn:
+        await rig.sent()
+        rig.server.permissions += [request("per_1", rig.session), request("per_2", rig.session)]
+        for each in rig.server.permissions.copy():
+            rig.server.emit("permission.asked", **each)
+        await turn.event(AskOpened)
+        await turn.event(AskOpened)
+        await turn.turn.answer("per_1", Answer("allow"))
+        await turn.turn.answer("per_2", Answer("deny"))
+        rig.server.assistant(rig.session, PROMPT, "done")
+        rig.server.status.clear()
+        await rig.pass_time(2)
+        await turn.event(Finished)
+    assert [each.activity.label for each in turn.of(Doing)] == ["asks to run rm x", "was denied rm x"]
+
+
+async def test_what_a_worker_did_before_it_asked_is_what_it_does_once_it_may(rig):
+    async with rig.turn() as turn:
+        await rig.sent()
+        rig.server.emit("permission.asked", **request("per_1", rig.session))
+        await turn.event(AskOpened)
+        rig.server.emit("permission.replied", sessionID=rig.session, requestID="per_1", reply="once")
+        await turn.event(AskOver)
+        await turn.event(Doing)
+    assert [(each.activity.kind, each.activity.label) for each in turn.of(Doing)][-1] == (ActivityKind.THINKING, "")
 
 
 async def test_an_answer_that_comes_too_late_for_the_server_is_told(rig):

@@ -55,6 +55,20 @@ def _relative(path: str, folder: Path) -> str:
     return str(Path(path).relative_to(folder)) if Path(path).is_relative_to(folder) else path
 
 
+def asking(ask: Ask) -> str:
+    """For example "asks to run rm -r build"."""
+    return f"asks to run {shortened(ask.detail)}" if ask.subject == "bash" else f"asks for {_wanted(ask)}"
+
+
+def denied(ask: Ask) -> str:
+    """For example "was denied rm -r build"."""
+    return f"was denied {shortened(ask.detail) if ask.subject == 'bash' else _wanted(ask)}"
+
+
+def _wanted(ask: Ask) -> str:
+    return shortened(f"{ask.subject}: {ask.detail}")
+
+
 def permission_ask(request: Mapping[str, Any]) -> Ask:
     metadata = request.get("metadata") or {}
     patterns = ", ".join(str(pattern) for pattern in request.get("patterns") or ())

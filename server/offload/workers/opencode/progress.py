@@ -11,7 +11,7 @@ from typing import Any
 from offload.core.ports import AskOpened, AskOver, Doing, Said, TurnOrder, Used, WorkerEvent
 from offload.domain.ask import Ask, AskId, AskOutcome
 from offload.domain.turn import Activity, ActivityKind
-from offload.workers.opencode.activity import label, permission_ask, question_ask
+from offload.workers.opencode.activity import asking, denied, label, permission_ask, question_ask
 from offload.workers.opencode.offer import Offer
 from offload.workers.opencode.transcript import Rounds, is_completed
 
@@ -43,6 +43,7 @@ class Progress:
         self._speaker = ""
         self._activity: Activity | None = None
         self._before: Activity | None = None
+        self._before_asking: Activity | None = None
         self._used: Used | None = None
 
     @property
@@ -92,7 +93,11 @@ class Progress:
         if status["type"] == "retry":
             until = status.get("next")
             self.do(
-                Activity(ActivityKind.RETRYING, str(status.get("message", "")), until=until / 1000 if until else None)
+                Activity(
+                    ActivityKind.RETRYING,
+                    f"trying again: {status.get('message', '')}",
+                    until=until / 1000 if until else None,
+                )
             )
             return False
         return True
@@ -156,7 +161,7 @@ class Progress:
 
     def open(self, request: Json) -> None:
         """A request that somebody must answer. An edit outside of the folder is denied whoever answers, so nobody is asked."""
-        ask = question_ask(request) if "questions" in request else permission_ask(request)
+        ask = _ask(request)
         if ask.id in self.asks or ask.id in self._answered:
             return
         tool = self._calls.get(str((request.get("tool") or {}).get("callID")))
@@ -164,8 +169,23 @@ class Progress:
             self._answered.add(ask.id)
             self.unwanted.append(ask.id)
             return
+        if not self.asks:
+            self._before_asking = self._activity
         self.asks[ask.id] = request, ask
         self._put(AskOpened(ask))
+        self.do(Activity(ActivityKind.TOOL, asking(ask), tool or ""))
+
+    def answered(self, request: Json, *, no: bool) -> None:
+        """The worker goes on with what it asked for, unless that was denied."""
+        if no:
+            self.do(Activity(ActivityKind.TOOL, denied(_ask(request))))
+        else:
+            self._go_on()
+
+    def _go_on(self) -> None:
+        waiting = next(iter(self.asks.values()), None)
+        before = self._before_asking or Activity(ActivityKind.THINKING)
+        self.do(Activity(ActivityKind.TOOL, asking(waiting[1])) if waiting else before)
 
     def take(self, ask: AskId) -> Json | None:
         """The open request, which is ours to answer from now on; None if it is not open."""
@@ -180,3 +200,8 @@ class Progress:
         if self.asks.pop(ask, None):
             self._answered.add(ask)
             self._put(AskOver(ask, outcome))
+            self._go_on()
+
+
+def _ask(request: Json) -> Ask:
+    return question_ask(request) if "questions" in request else permission_ask(request)

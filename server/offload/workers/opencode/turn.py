@@ -129,6 +129,7 @@ class OpenCodeTurn:
                 await self._client.permit(ask)
         except NotThere:
             raise UnknownAsk(f"The request {ask} is not open any more.") from None
+        self._progress.answered(request, no=answer.choice == DENY and "questions" not in request)
 
     async def stop(self) -> None:
         self._stop.set()
