@@ -12,6 +12,7 @@ from offload.domain.change import ChangeSet
 from offload.domain.errors import GitFailed
 from offload.domain.task import TaskId
 from offload.workspace.changes import ALL, file_changes
+from offload.workspace.droppings import without as without_droppings
 from offload.workspace.git import IDENTITY, Git, together
 from offload.workspace.index import commit, copy_index, differing, refuse_too_much, take_in, write_tree
 from offload.workspace.repository import Repository, borrow, copy_rules, load, save
@@ -82,7 +83,7 @@ async def collect(git: Git, place: Place, base: str) -> tuple[ChangeSet, str]:
         await asyncio.to_thread(copy_index, place.index, index)
         found = await differing(git, repository, clone, index)
         walked = await _walk(git, repository, clone, found.embedded, Path(scratch, "none"))
-        new = [*found.new, *walked]
+        new = await without_droppings(git, repository, clone, index, [*found.new, *walked])
         advice = "the work is kept there; ignore or remove what is not part of it, then continue the task."
         await asyncio.to_thread(refuse_too_much, clone, new, advice)
         reached = await asyncio.to_thread(_not_behind_links, clone, (*found.tracked, *new))
