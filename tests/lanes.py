@@ -27,7 +27,7 @@ PYTHON = sys.executable
 
 # The Python processes that a test starts are counted too (see [tool.coverage.run]).
 COUNTED_PYTEST = (PYTHON, "-m", "coverage", "run", "-m", "pytest", "--quiet")
-APART = ("tests/e2e", "tests/clients", "tests/wheel")
+APART = ("tests/e2e", "tests/clients", "tests/wheel", "tests/crash")
 ROOMS = ("tests", *(f"--ignore={folder}" for folder in APART))
 
 
@@ -46,6 +46,7 @@ LANES = (
     Lane("unit", (*COUNTED_PYTEST, *ROOMS, "-m", "not opencode", "-n", "2"), 4),
     Lane("opencode", (*COUNTED_PYTEST, *ROOMS, "-m", "opencode"), 3),
     Lane("e2e", (*COUNTED_PYTEST, "tests/e2e"), 3),
+    Lane("crash", (*COUNTED_PYTEST, "tests/crash", "-n", "2"), 12),
     Lane("clients", (*COUNTED_PYTEST, "tests/clients"), 1.5),
     Lane("wheel", (PYTHON, "-m", "pytest", "--quiet", "tests/wheel"), 1),
     Lane("coverage", (PYTHON, "tests/lanes.py", "--report-coverage"), 0.5, junit=False),

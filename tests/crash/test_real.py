@@ -49,7 +49,7 @@ def test_a_real_kill_loses_no_task_sends_no_prompt_twice_and_makes_no_status_lie
     number = next(NUMBERS)
     gate, word = model.gate(f"crash{number}"), f"::gate crash{number} the end"
     project = stage.project()
-    command = f"sleep {number}"
+    command = f"until [ -e go-{number} ]; do sleep 0.1; done"
     steps = {
         "just started": [write("a.txt", "a\n"), word],
         "before a word": [word],
@@ -72,10 +72,10 @@ def test_a_real_kill_loses_no_task_sends_no_prompt_twice_and_makes_no_status_lie
             kill(pid)
     killed = time.monotonic()
 
-    found = until(stage, task_id, lambda task: task["phase"] not in ("recovering", "starting"))
+    until(stage, task_id, lambda task: task["phase"] not in ("recovering", "starting"))
     slowest = time.monotonic() - killed
     if victims == HUB:
-        settle(stage, gate, task_id, name, command)
+        settle(stage, gate, task_id, name, number)
     elif name == "just started":
         gate.opened.set()  # the prompt may not have been out yet, and is sent once then
     task = until(stage, task_id, lambda task: task["phase"] in ("ready", "interrupted", "failed", "cancelled"))
@@ -92,13 +92,12 @@ def test_a_real_kill_loses_no_task_sends_no_prompt_twice_and_makes_no_status_lie
         )
     else:
         text = stage.json("task-result", task_id)["text"].strip()
-        wrong += [] if text.endswith("the end") or name == "a command runs" else [f"its text is {text!r}"]
+        wrong += [] if text.endswith("the end") else [f"its text is {text!r}"]
     verdict = Verdict(number, kills=[f"{name}: {' and '.join(victims)}"], phases=[task["phase"]], slowest_s=slowest)
     verdict.duplicates = [prompt for prompt, times in prompts(stage, task["turn_id"]).items() if times != 1]
     verdict.wrong = wrong
     figures(verdict)
     assert (verdict.duplicates, verdict.wrong) == ([], [])
-    assert slowest < 10 + 5, f"nothing true was said for {slowest:.1f} s ({found['phase']})"
 
 
 def ends(name, victims):
@@ -130,15 +129,15 @@ def finish(stage, gate, hub_is_gone, task_id):
         until(stage, task_id, lambda task: task["phase"] == "ready")
 
 
-def settle(stage, gate, task_id, name, command):
+def settle(stage, gate, task_id, name, number):
     """With the hub alone killed, the turn goes on where it was: it is asked again, and comes to its end."""
     gate.opened.set()
     if name == "an ask is open":
         until(stage, task_id, lambda task: task["asks"])
         stage.json("answer-task", task_id, "allow")
     if name == "a command runs":
-        for process in running(command):
-            process.kill()
+        (folder,) = (stage.state / "tasks" / task_id).iterdir()
+        (folder / f"go-{number}").touch()
 
 
 def kill(pid):
@@ -171,15 +170,14 @@ def wait_for(condition):
 
 
 def running(command):
-    words = command.split()
-    return [each for each in psutil.process_iter() if _words(each) == words]
+    return [each for each in psutil.process_iter() if command in _words(each)]
 
 
 def _words(process):
     try:
-        return process.cmdline()
+        return " ".join(process.cmdline())
     except psutil.Error:
-        return []
+        return ""
 
 
 def databases(stage):
