@@ -160,6 +160,7 @@ async def editing(stage, project, *, by_a_shell=False, environ=None):
         folder = types.WorkspaceFolder(project.as_uri(), project.name)
         params = types.InitializeParams(
             CAPABILITIES,
+            client_info=types.ClientInfo("an editor of tests", "1"),
             process_id=editor.process.pid if by_a_shell else os.getpid(),
             root_uri=project.as_uri(),
             workspace_folders=[folder],

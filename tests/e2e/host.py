@@ -64,9 +64,9 @@ async def until(client, task_id, wanted):
 class BareHost:
     """A host that writes and reads its lines itself; `process` is the front."""
 
-    def __init__(self, stage, project, command=("mcp",), env=()):
+    def __init__(self, stage, project, command=("mcp",), env=(), program=(OFFLOAD,)):
         self.process = subprocess.Popen(
-            [OFFLOAD, *command],
+            [*program, *command],
             cwd=project,
             env={**stage.environ, **dict(env)},
             stdin=subprocess.PIPE,

@@ -3,7 +3,8 @@ import asyncio
 import pytest
 
 from offload.hub import control, run
-from offload.hub.hello import Hello
+from offload.hub.hello import Hello, accepted
+from tests.hub.test_reach import listener
 
 HELLO = Hello("control", "/", 42)
 
@@ -57,3 +58,8 @@ async def test_anything_else_is_told_what_there_is(line):
 def test_a_state_folder_that_is_none_is_told():
     with pytest.raises(run.HubUnavailable, match="must name an absolute folder"):
         run.status({"OFFLOAD_STATE_DIR": "here"})
+
+
+def test_a_hub_that_answers_a_question_with_nonsense_is_told(place):
+    with listener(place, accepted() + b"what?\n"), pytest.raises(run.HubUnavailable, match="the hub does not answer"):
+        run.status(place.environ)

@@ -3,7 +3,15 @@
 import json
 import stat
 
-from offload.workers.opencode.environment import digest, prepare, relevant, server_environment, user_config, user_folder
+from offload.workers.opencode.environment import (
+    digest,
+    instead_of_home,
+    prepare,
+    relevant,
+    server_environment,
+    user_config,
+    user_folder,
+)
 
 
 def test_what_is_only_of_a_terminal_or_of_another_opencode_is_left_out():
@@ -32,7 +40,7 @@ def test_what_is_only_of_a_terminal_or_of_another_opencode_is_left_out():
 
 def test_a_servers_environment_keeps_the_users_home_and_puts_its_own_state_apart(tmp_path):
     whole = server_environment(
-        {"HOME": "/home/u", "XDG_DATA_HOME": "/data", "XDG_CONFIG_HOME": "/config"},
+        {"HOME": f"{tmp_path}/u", "XDG_DATA_HOME": f"{tmp_path}/theirs", "XDG_CONFIG_HOME": "/config"},
         folder=tmp_path,
         config=tmp_path / "theirs.json",
         content={"model": "fake/worker"},
@@ -46,8 +54,8 @@ def test_a_servers_environment_keeps_the_users_home_and_puts_its_own_state_apart
         "model": "fake/worker",
     }
     assert whole == {
-        "HOME": "/home/u",
-        "XDG_DATA_HOME": "/data",
+        "HOME": f"{tmp_path}/u",
+        "XDG_DATA_HOME": f"{tmp_path}/theirs",
         "XDG_CONFIG_HOME": f"{tmp_path}/config",
         "XDG_STATE_HOME": f"{tmp_path}/state",
         "OPENCODE_DB": f"{tmp_path}/opencode.db",
@@ -60,6 +68,24 @@ def test_a_servers_environment_keeps_the_users_home_and_puts_its_own_state_apart
         "EXTRA": "1",
         "OFFLOAD_WORKER": digest(tmp_path),
     }
+
+
+def test_what_cannot_be_written_of_the_users_home_is_kept_apart_with_his_sign_ins_read(tmp_path):
+    """OpenCode does not start when it cannot make its folders there."""
+    assert instead_of_home({}, tmp_path) == {}
+    assert instead_of_home({"HOME": str(tmp_path)}, tmp_path) == {}
+    file = tmp_path / "file"
+    file.write_text("")
+    for _ in range(2):
+        assert instead_of_home({"HOME": str(file)}, tmp_path / "own") == {
+            "HOME": f"{tmp_path}/own/home",
+            "XDG_DATA_HOME": f"{tmp_path}/own/data",
+            "XDG_CACHE_HOME": f"{tmp_path}/own/cache",
+        }
+    cache = {"HOME": str(tmp_path), "XDG_CACHE_HOME": "/dev/null"}
+    assert instead_of_home(cache, tmp_path / "own") == {"XDG_CACHE_HOME": f"{tmp_path}/own/cache"}
+    link = tmp_path / "own" / "data" / "opencode" / "auth.json"
+    assert str(link.readlink()) == f"{file}/.local/share/opencode/auth.json"
 
 
 def test_the_users_configuration_is_what_was_set_else_his_global_file(tmp_path):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -90,11 +91,39 @@ def server_environment(
         "OPENCODE_CONFIG_CONTENT": json.dumps({**CONTENT, **content}),
         "OPENCODE_SERVER_PASSWORD": password,
         MARKER: digest(folder),
+        **instead_of_home(environment, folder),
         **extra,
     }
     if config is not None:
         whole["OPENCODE_CONFIG"] = str(config)
     return whole
+
+
+def instead_of_home(environment: Mapping[str, str], folder: Path) -> dict[str, str]:
+    """Folders of ours for those of the user's home that cannot be written, without which OpenCode does not start; the user's
+    sign-ins are still read."""
+    home = environment.get("HOME", "")
+    data = environment.get("XDG_DATA_HOME") or (home and f"{home}/.local/share")
+    cache = environment.get("XDG_CACHE_HOME") or (home and f"{home}/.cache")
+    variables = {}
+    if home and not _can_write(Path(home)) and not os.path.isdir(home):  # noqa: PTH112 - as below
+        variables["HOME"] = str(folder / "home")
+        (folder / "home").mkdir(parents=True, exist_ok=True)
+    if data and not _can_write(Path(data, "opencode")):
+        variables["XDG_DATA_HOME"] = str(folder / "data")
+        link = folder / "data" / "opencode" / "auth.json"
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.unlink(missing_ok=True)
+        link.symlink_to(Path(data, "opencode", "auth.json"))
+    if cache and not _can_write(Path(cache, "opencode")):
+        variables["XDG_CACHE_HOME"] = str(folder / "cache")
+    return variables
+
+
+def _can_write(path: Path) -> bool:
+    """Whether a folder is there to write in, or can be made."""
+    there = next(place for place in (path, *path.parents) if os.path.exists(place))  # noqa: PTH110 - `Path.exists` raises where nothing may be read
+    return there.is_dir() and os.access(there, os.W_OK)
 
 
 def prepare(folder: Path, version: str, agents: Path | None) -> None:
