@@ -48,6 +48,19 @@ def test_a_start_prints_the_bare_id_where_no_person_reads(terminal, plain):
     assert f"{task} ready" in plain(result.stderr)
 
 
+def test_a_file_is_looked_for_where_one_stands_and_then_in_the_repository(terminal, tmp_path, monkeypatch):
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "cart.py").write_text("def total():\n    return 1\n")
+    for name in ("src/cart.py", str(tmp_path / "src" / "cart.py"), "cart.py"):
+        if name == "cart.py":
+            monkeypatch.chdir(tmp_path / "src")
+        task = terminal.start("::text read", "--file", name, "--workspace", "" if name == "cart.py" else tmp_path)
+        assert terminal.json("show-task", task)["anchor"]["path"].endswith("cart.py")
+    refused = terminal.run("start-task", "::text x", "--file", "shop.py")
+    assert refused.exit_code == Exit.REFUSED
+    assert refused.stderr == f"offload: there is no file shop.py in {tmp_path / 'src'}\n"
+
+
 def test_a_failed_task_that_was_waited_for_ends_with_code_1(terminal, plain):
     result = terminal.run("start-task", "::fail no luck", "--wait", 60)
     assert result.exit_code == Exit.NOT_DONE

@@ -223,6 +223,8 @@ chmod +x "{program}\"""",
     result = terminal.run("install", "opencode")
     assert result.exit_code == Exit.OK, result.output
     assert f"opencode 1.18.33 is in {tmp_path}/state/workers/opencode" in plain(result.stdout)
+    assert f"Sign in with: {tmp_path}/state/workers/opencode/node_modules/" in plain(result.stdout)
+    assert plain(result.stdout).endswith("/bin/opencode auth login")
     assert "opencode-ai@1.18.33" in said.read_text()
     assert terminal.json("install", "opencode")["version"] == "1.18.33"
 

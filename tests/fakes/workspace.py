@@ -119,6 +119,8 @@ def _live_text(root: Path, path: str) -> str:
         raise InvalidRequest(f"{path} is outside of {root}; name a file inside of it.")
     try:
         return target.read_bytes().decode()
+    except FileNotFoundError:
+        raise InvalidRequest(f"there is no file {path} in {root}") from None
     except (OSError, UnicodeDecodeError) as problem:
         raise InvalidRequest(f"{path} cannot be read as text: {problem}.") from None
 

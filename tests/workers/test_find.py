@@ -48,7 +48,7 @@ async def test_every_place_is_told_once(tmp_path):
 
 async def test_a_path_that_was_set_is_the_only_place(tmp_path):
     program(tmp_path / "bin" / "opencode")
-    with pytest.raises(WorkerMissing, match=r"/nowhere/opencode; run"):
+    with pytest.raises(WorkerMissing, match=r"install opencode`. It is not in /nowhere/opencode\.$"):
         await finder(tmp_path, "/nowhere/opencode").find({"PATH": f"{tmp_path}/bin"})
 
 
@@ -123,7 +123,8 @@ async def test_npm_installs_the_pinned_version_where_it_is_looked_for(tmp_path):
     npm = f'echo "$@" > {tmp_path}/npm-was-told; mkdir -p {own.parent}; printf "#!/bin/sh\\necho 1.18.33\\n" > {own}; chmod +x {own}'
     program(tmp_path / "bin" / "npm", npm)
     environment = {"PATH": f"{tmp_path}/bin:/usr/bin:/bin"}
-    assert await install_agent("opencode", tmp_path / "workers", environment) == "1.18.33"
+    found, sign_in = await install_agent("opencode", tmp_path / "workers", environment)
+    assert (found.path, found.version, sign_in) == (own, "1.18.33", f"{own} auth login")
     told = (tmp_path / "npm-was-told").read_text()
     assert "opencode-ai@1.18.33" in told
     assert f"--prefix {tmp_path}/workers/opencode" in told

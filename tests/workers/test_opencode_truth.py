@@ -157,3 +157,20 @@ async def test_a_folder_by_another_name_is_the_same(rig):
     rig.folder = rig.folder / "link"
     async with rig.turn():
         await rig.sent()
+
+
+@pytest.mark.parametrize(
+    ("model", "goes"),
+    [("opencode/big-pickle", "tasks would go to opencode/big-pickle at OpenCode"), ("", "it knows no model")],
+)
+async def test_without_a_sign_in_it_is_told_where_code_would_go_and_how_to_change_that(tmp_path, model, goes):
+    """OpenCode offers models that it hosts itself to everybody, so that there are models proves nothing."""
+    async with open_own_rig(tmp_path) as own, open_rig(tmp_path) as attached:
+        for rig, how in ((own, f"; sign in with `{tmp_path}"), (attached, "")):
+            assert (await rig.worker.describe({})).note == ""
+            models = {"big-pickle": rig.server.providers[0]["models"]["worker"]} if model else {}
+            rig.server.providers[:] = [{"id": "opencode", "source": "custom", "models": models}]
+            rig.server.config["model"] = model
+            note = (await rig.worker.describe({})).note
+            assert note.startswith(f"no sign-in found: {goes}{how}")
+            assert note.endswith("auth login`" if how else goes)

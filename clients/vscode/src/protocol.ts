@@ -480,7 +480,7 @@ export interface WaitForTasksResult {
 
 export type WaitMode = "all" | "any";
 
-/** `problem` is "" when the worker can be used, else what to do about it. */
+/** `problem` is "" when the worker can be used, else what to do about it; `note` is what one should know all the same. */
 export interface WorkerView {
   name: string;
   version?: string;
@@ -490,6 +490,7 @@ export interface WorkerView {
   default_model?: string;
   profiles?: Profile[];
   problem?: string;
+  note?: string;
 }
 
 /** Each request that an editor can send, with its params and its result. */

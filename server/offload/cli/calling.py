@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 from typing import Any, Protocol
 
 from rich.table import Table
@@ -67,6 +68,8 @@ def guarded(run: Callable[[], int], *, as_json: bool) -> int:
 
 
 def _run(connect: Connect, operation: Operation, params: dict[str, Any], wait: float | None, *, as_json: bool) -> int:
+    if params.get("file") and not params["workspace"] and Path(params["file"]).is_file():
+        params = {**params, "file": str(Path.cwd() / params["file"])}  # a person means the file that stands here
     with connect() as hub:
         if operation.result is WaitForTasksResult:
             answer = wait_for(hub, params, wait)

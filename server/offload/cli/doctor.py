@@ -105,9 +105,15 @@ def _workers(connect: Connect) -> Iterator[Finding]:
         return
     for worker in answer.workers:
         models = len(worker.models) + worker.models_left_out
-        found = f"{worker.version or 'no version'}, {models} models, {len(worker.agents)} agents"
-        if not worker.problem and not models:
-            remedy = f"Sign in to a provider with {worker.name}'s own command: it knows no model."
+        if worker.problem:
+            yield Finding(worker.name, "cannot be used", worker.problem)
+            continue
+        found = f"{worker.version}, {_counted(models, 'model')}, {_counted(len(worker.agents), 'agent')}"
+        if models:
+            yield Finding(worker.name, "; ".join(filter(None, (found, worker.note))))
         else:
-            remedy = worker.problem
-        yield Finding(worker.name, found, remedy)
+            yield Finding(worker.name, found, worker.note or f"It knows no model: sign in with {worker.name}'s own command.")
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"

@@ -14,7 +14,7 @@ from offload.workers.registry import install_agent
 
 
 def install(agent: str, *, as_json: bool) -> int:
-    """Installs the version that offload was tried with, and says where it is."""
+    """Installs the version that offload was tried with, and says where it is and how to sign in."""
     try:
         state = address.state_folder(os.environ)
         address.prepare(state)
@@ -22,9 +22,10 @@ def install(agent: str, *, as_json: bool) -> int:
         raise EnvironmentFailure(str(error)) from error
     folder = Path(state, "workers")
     with console(stderr=True).status(f"installing {agent} with npm"):
-        version = asyncio.run(install_agent(agent, folder, os.environ))
+        found, sign_in = asyncio.run(install_agent(agent, folder, os.environ))
     if as_json:
-        print_json({"agent": agent, "version": version, "folder": str(folder / agent)})
+        print_json({"agent": agent, "version": found.version, "folder": str(folder / agent), "sign_in": sign_in})
     else:
-        console().print(f"{agent} {version} is in {folder / agent}", soft_wrap=True)
+        console().print(f"{agent} {found.version} is in {folder / agent}", soft_wrap=True)
+        console().print(f"Sign in with: {sign_in}", soft_wrap=True)
     return Exit.OK

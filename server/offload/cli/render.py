@@ -203,7 +203,9 @@ def _agents(result: ListAgentsResult) -> Iterator[RenderableType]:
 def _worker(worker: WorkerView, *, is_default: bool) -> Iterator[RenderableType]:
     yield Text.assemble((worker.name, "bold"), f" {worker.version}", " (default)" if is_default else "")
     if worker.problem:
-        yield Text(f"  {worker.problem}", style="red")
+        yield Text(f"  {words.one_line(worker.problem)}", style="red")
+    if worker.note:
+        yield Text(f"  {words.one_line(worker.note)}", style="yellow")
     for agent in worker.agents:
         yield Text(f"  agent {words.one_line(agent.name)}  {words.one_line(agent.description)}".rstrip())
     for model in worker.models:

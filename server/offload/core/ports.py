@@ -178,7 +178,8 @@ class AgentInfo:
 
 @dataclass(frozen=True, slots=True)
 class WorkerInfo:
-    """`problem` is "" when the worker can be used, else a plain sentence that says what to do."""
+    """`problem` is "" when the worker can be used, else a plain sentence that says what to do; `note` is what a person should
+    know all the same, such as where code would be sent."""
 
     name: str
     version: str = ""
@@ -187,6 +188,7 @@ class WorkerInfo:
     default_model: str = ""
     problem: str = ""
     profiles: tuple[Profile, ...] = ()
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -330,6 +330,7 @@ def _worker(worker: WorkerInfo, words: Sequence[str]) -> WorkerView:
         default_model=worker.default_model,
         profiles=list(worker.profiles),
         problem=worker.problem,
+        note=worker.note,
     )
 
 

@@ -251,7 +251,7 @@ class AgentView(View):
 
 
 class WorkerView(View):
-    """`problem` is "" when the worker can be used, else what to do about it."""
+    """`problem` is "" when the worker can be used, else what to do about it; `note` is what one should know all the same."""
 
     name: str
     version: str = ""
@@ -261,6 +261,7 @@ class WorkerView(View):
     default_model: str = ""
     profiles: list[Profile] = Field(default_factory=list)
     problem: str = ""
+    note: str = ""
 
 
 class RecipeView(View):

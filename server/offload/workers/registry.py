@@ -13,7 +13,7 @@ from offload.domain.errors import UnknownWorker
 from offload.processes import Processes
 from offload.settings import OpenCodeSettings, Settings
 from offload.workers.agent import Agent
-from offload.workers.opencode.find import Finder, install
+from offload.workers.opencode.find import Finder, Found, install
 from offload.workers.opencode.servers import Attach, Launch
 from offload.workers.opencode.worker import OpenCodeWorker
 
@@ -49,11 +49,12 @@ def _attach(own: OpenCodeSettings) -> Attach | None:
 KINDS: Mapping[str, Callable[[Agent, Settings, Path, Clock], Worker]] = {"opencode": _open_opencode}
 
 
-async def install_agent(name: str, folder: Path, environment: Mapping[str, str]) -> str:
-    """Install an agent into offload's own folder, where it is looked for; returns the version. `folder` is the one that
-    `open_workers` is given. Raises `UnknownWorker`, `WorkerMissing`, `WorkerBroken`."""
+async def install_agent(name: str, folder: Path, environment: Mapping[str, str]) -> tuple[Found, str]:
+    """Install an agent into offload's own folder, where it is looked for; returns what is there now, and the command to sign in
+    to a provider. `folder` is the one that `open_workers` is given. Raises `UnknownWorker`, `WorkerMissing`, `WorkerBroken`."""
     known = agents()
     if name not in known:
         raise UnknownWorker(f"No agent is called {name!r}; there is {', '.join(known)}.")
     await install(known[name], folder / name, environment, Processes())
-    return (await Finder(known[name], folder / name, "", Processes(), only_own=True).find(environment)).version
+    found = await Finder(known[name], folder / name, "", Processes(), only_own=True).find(environment)
+    return found, f"{found.path} {known[name].sign_in}"

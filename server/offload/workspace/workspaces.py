@@ -269,5 +269,7 @@ def _live_text(root: Path, path: str) -> str:
         if not Path(os.path.realpath(target)).is_relative_to(os.path.realpath(root)):
             raise InvalidRequest(f"{path} is outside of {root}; name a file inside of it.")
         return target.read_bytes().decode()
+    except FileNotFoundError:
+        raise InvalidRequest(f"there is no file {path} in {root}") from None
     except (OSError, ValueError) as problem:
         raise InvalidRequest(f"{path} cannot be read as text: {problem}.") from None

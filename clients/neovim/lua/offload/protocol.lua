@@ -368,7 +368,7 @@
 
 ---@alias offload.WaitMode "all"|"any"
 
----`problem` is "" when the worker can be used, else what to do about it.
+---`problem` is "" when the worker can be used, else what to do about it; `note` is what one should know all the same.
 ---@class offload.WorkerView
 ---@field name string
 ---@field version? string
@@ -378,6 +378,7 @@
 ---@field default_model? string
 ---@field profiles? offload.Profile[]
 ---@field problem? string
+---@field note? string
 
 local M = {}
 

@@ -66,7 +66,7 @@ class Finder:
             searched += f", and in what the login shell {shell} has on its PATH beside them ({names or 'nothing'})"
         if unfit:
             raise unfit[0]
-        raise WorkerMissing(f"{self.agent.title} was not found; looked in {searched}; run `{self.agent.install}`.")
+        raise WorkerMissing(f"{self.agent.title} was not found; run `{self.agent.install}`. It is not in {searched}.")
 
     async def _first(self, places: Iterable[Path], unfit: list[WorkerBroken]) -> Found | None:
         """The first program that can be used; why others cannot goes into `unfit`."""

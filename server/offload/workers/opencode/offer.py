@@ -12,16 +12,20 @@ from offload.domain.errors import UnknownAgent, UnknownModel
 from offload.domain.route import Route
 from offload.workers.opencode.client import Client
 
+HOSTED = ("opencode", "custom")  # the id and source of the provider that is there without a sign-in
+
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """`rules` are each agent's own permissions, `default_agent` is the one of a prompt that names none."""
+    """`rules` are each agent's own permissions, `default_agent` is the one of a prompt that names none; `signed_in` is false when
+    all models are those that OpenCode hosts for everybody."""
 
     agents: tuple[AgentInfo, ...]
     models: tuple[ModelInfo, ...]
     default_model: str
     default_agent: str
     rules: dict[str, Sequence[Any]]
+    signed_in: bool
 
     def check(self, route: Route) -> None:
         """Raises `UnknownAgent`, `UnknownModel` with the nearest names. OpenCode itself would take the prompt and do nothing."""
@@ -73,6 +77,7 @@ async def read_offer(client: Client) -> Offer:
         default_model=str(config.get("model") or ""),
         default_agent=default_agent if default_agent in names or not names else names[0],
         rules={str(agent["name"]): agent.get("permission", []) for agent in agents},
+        signed_in=any((provider["id"], provider.get("source")) != HOSTED for provider in providers),
     )
 
 

@@ -36,6 +36,7 @@ class OpenCodeWorker:
         end: Callable[[Origin], Awaitable[Ended]] = end_strays,
     ) -> None:
         self._end = end
+        self._finder = finder
         self._name = finder.agent.name
         self._clock = clock
         self._folder = launch.folder
@@ -60,9 +61,22 @@ class OpenCodeWorker:
                     offer.models,
                     offer.default_model,
                     profiles=tuple(profile for profile in Profile if profile in PROFILES),
+                    note="" if offer.signed_in else await self._unsigned(server, offer, environment),
                 )
         except OffloadError as error:
             return WorkerInfo(self._name, problem=str(error))
+
+    async def _unsigned(self, server: Server, offer: Offer, environment: Mapping[str, str]) -> str:
+        """Where code would be sent, and how to change that; a server that is somebody else's is signed in elsewhere."""
+        goes = (
+            f"tasks would go to {offer.default_model or 'a free model'} at OpenCode"
+            if offer.models
+            else "it knows no model"
+        )
+        if server.attached:
+            return f"no sign-in found: {goes}"
+        program = (await self._finder.find(environment)).path
+        return f"no sign-in found: {goes}; sign in with `{program} {self._finder.agent.sign_in}`"
 
     async def check(self, route: Route, environment: Mapping[str, str]) -> None:
         async with self._servers.use(environment) as server:
