@@ -5,9 +5,11 @@ import asyncio
 import pytest
 
 from offload.core.limits import Limits
-from offload.domain.errors import StorageFailed, UnknownTask, WorkerBroken
-from offload.domain.lifecycle import StopRequested
+from offload.core.ports import Unstopped
+from offload.domain.errors import GitFailed, StorageFailed, UnknownTask, WorkerBroken
+from offload.domain.lifecycle import StopRequested, TurnEnded, advance
 from offload.domain.task import Phase
+from offload.domain.turn import Survivor
 from tests.core.journals import HeldJournal
 from tests.fakes.house import open_house
 from tests.fakes.worker import FakeTurn, FakeWorker
@@ -368,3 +370,58 @@ async def test_a_stop_is_one_event(tmp_path):
         await house.rested(task.id)
         events = (await house.journal.read())[task.id]
         assert len([event for event in events if isinstance(event, StopRequested)]) == 1
+
+
+UNSTOPPED = Unstopped((Survivor(4711, "sleep 600"), Survivor(4712, "make watch")), "so far")
+
+
+def cannot_be_stopped(end=UNSTOPPED):
+    async def script(stage):
+        await stage.seen()
+        stage.write("a.txt", "x")
+        stage.worker.gate("door").reached.set()
+        await stage.stop_asked.wait()
+        await stage.emit(end)
+
+    worker = FakeWorker(script)
+    worker.stubborn = True
+    return worker
+
+
+async def test_what_could_not_be_ended_is_named_and_the_task_is_not_called_cancelled(tmp_path):
+    """Report H06: "cancelled" is not shown while writes go on; the survivor is named."""
+    async with open_house(tmp_path, worker=cannot_be_stopped()) as house:
+        task = await working(house)
+        await cancel(house, task)
+        task = await house.rested(task.id)
+        assert (task.phase, task.turn.stopped, task.turn.text) == (Phase.FAILED, False, "so far")
+        assert task.turn.failure.code == "stop_incomplete"
+        assert "4711 (sleep 600), 4712 (make watch)" in task.turn.failure.message
+        assert [file.path for file in task.turn.changes.files] == ["a.txt"]
+
+
+async def test_what_could_not_be_ended_is_named_though_the_changes_cannot_be_read(tmp_path):
+    class Unreadable(FakeWorkspace):
+        async def collect(self, task, root, base):
+            raise GitFailed("git is gone")
+
+    async with open_house(tmp_path, worker=cannot_be_stopped(), workspace=Unreadable(tmp_path / "state")) as house:
+        task = await working(house)
+        await cancel(house, task)
+        task = await house.rested(task.id)
+        assert (task.turn.failure.code, task.turn.changes) == ("stop_incomplete", None)
+
+
+async def test_nothing_that_comes_after_the_end_changes_it(tmp_path):
+    """Reported of many systems: failed or even done after a cancel."""
+    async with open_house(tmp_path) as house:
+        task = await working(house)
+        await cancel(house, task)
+        task = await house.rested(task.id)
+        stage = house.worker.stage(task.turn.id)
+        await stage.say("late")
+        await stage.finish("late")
+        late = TurnEnded(at=house.clock.now(), turn=task.turn.id, text="late", changes=task.turn.changes)
+        after = advance(task, late)
+        assert (after.phase, after.turn) == (Phase.CANCELLED, task.turn)
+        assert house.delegation.get(task.id) == task

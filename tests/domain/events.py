@@ -20,6 +20,7 @@ from offload.domain.lifecycle import (
     Landed,
     SessionOpened,
     Snapshotted,
+    StopIncomplete,
     Stopped,
     StopRequested,
     TurnEnded,
@@ -32,7 +33,7 @@ from offload.domain.lifecycle import (
 )
 from offload.domain.route import Route
 from offload.domain.task import Landing, Phase, TaskId, TaskSpec
-from offload.domain.turn import Activity, ActivityKind, Failure, TurnId
+from offload.domain.turn import Activity, ActivityKind, Failure, Survivor, TurnId
 from offload.domain.usage import Usage
 
 TASK = TaskId("task")
@@ -56,6 +57,7 @@ SAYS = {
     ChecksEnded: {"results": (CheckResult("pytest", passed=True, seconds=1.5),)},
     TurnFailed: {"failure": Failure("turn_lost", "it went away"), "text": "so far", "changes": CHANGES},
     Stopped: {"text": "so far", "changes": CHANGES},
+    StopIncomplete: {"survivors": (Survivor(4711, "sleep 600"),), "text": "so far", "changes": CHANGES},
     WorkLost: {"reason": "the hub ended"},
     CannotResume: {"reason": "the hub ended", "changes": CHANGES},
     Continued: {"turn": SECOND, "brief": "more", "prompt": "more", "route": Route("fake")},

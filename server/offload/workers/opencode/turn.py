@@ -33,7 +33,7 @@ from offload.core.timing import within
 from offload.domain.ask import DENY, Answer, AskId
 from offload.domain.errors import Defect, OffloadError, TurnLost, UnknownAsk, WorkerBroken, WorkerError
 from offload.domain.route import differences
-from offload.domain.turn import Failure
+from offload.domain.turn import STOP_INCOMPLETE, Failure
 from offload.processes import Ended
 from offload.workers import left
 from offload.workers.opencode import marks
@@ -141,7 +141,7 @@ class OpenCodeTurn:
             await self._server.stop()
             return Halted(self._progress.text)
         words = f"OpenCode was told to stop, but its session {self._session} goes on."
-        return Failed(Failure("stop_incomplete", words), self._progress.text)
+        return Failed(Failure(STOP_INCOMPLETE, words), self._progress.text)
 
     # The turn's own task.
 
