@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -69,7 +70,25 @@ def open_at_block(editor):
     editor.command("normal! jj")
 
 
-def test_a_task_that_cannot_be_done_says_why_at_its_block(start_neovim, project, hub_environment):
+def test_when_the_hub_is_killed_the_server_is_started_again_and_the_tasks_are_shown(
+    hub_environment, start_neovim, project
+):
+    """Neovim starts no server again by itself."""
+    missing = {"OFFLOAD_OPENCODE": str(project / "no-such-opencode")}
+    editor = start_neovim(project, hub_environment | missing)
+    open_at_block(editor)
+    editor.command("Offload tests")
+    wait_for_mark(editor, "failed: ")
+    first = editor.lua("return vim.lsp.get_clients({ name = 'offload' })[1].id")
+    environment = dict(os.environ) | hub_environment
+    os.kill(hub.status(environment)["pid"], signal.SIGKILL)
+    again = "(vim.lsp.get_clients({ bufnr = 0, name = 'offload' })[1] or {})"
+    editor.until(f"{again}.initialized and {again}.id ~= ...", first)
+    wait_for_mark(editor, "failed: ")
+    assert hub.status(environment) is not None
+
+
+def test_a_task_that_cannot_be_done_says_why_at_its_block(hub_environment, start_neovim, project):
     missing = {"OFFLOAD_OPENCODE": str(project / "no-such-opencode")}
     editor = start_neovim(project, hub_environment | missing)
     open_at_block(editor)
@@ -116,5 +135,6 @@ def test_a_block_is_delegated_watched_looked_at_and_applied(start_neovim, projec
         assert (project / "tests" / "test_money_price.py").exists()
         editor.until("#said > 0")  # the news of the change can come before the answer
         assert editor.said() == ["offload: wrote tests/test_money_price.py"]
-        # The hub and its OpenCode end before their model does.
+        # The hub and its OpenCode end before their model does, and the editor does not start them again.
+        editor.lua("vim.lsp.enable('offload', false)")
         hub.stop(dict(os.environ) | hub_environment)

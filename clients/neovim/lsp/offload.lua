@@ -4,6 +4,24 @@ local marks = require('offload.marks')
 local offload = require('offload')
 local tasks = require('offload.tasks')
 
+-- `offload lsp` ends with this status when the hub went away, and Neovim starts no server again by itself.
+local HUB_WENT_AWAY = 75
+local RESTARTS, WITHIN_MS = 4, 3 * 60 * 1000
+local restarts = {} ---@type integer[]
+
+---@param code integer
+local function start_again(code)
+  local now = vim.uv.now()
+  restarts = vim.tbl_filter(function(at)
+    return now - at < WITHIN_MS
+  end, restarts)
+  if code == HUB_WENT_AWAY and #restarts < RESTARTS and vim.lsp.is_enabled('offload') then
+    table.insert(restarts, now)
+    vim.lsp.enable('offload', false)
+    vim.lsp.enable('offload')
+  end
+end
+
 ---@type vim.lsp.Config
 return {
   cmd = { 'offload', 'lsp' },
@@ -37,6 +55,7 @@ return {
       end
     end)
   end,
+  on_exit = vim.schedule_wrap(start_again),
   -- A buffer that was opened or read anew has none of its marks.
   on_attach = marks.draw_all,
 }
