@@ -7,7 +7,6 @@ import signal
 import pytest
 
 from offload.cli.exits import Exit
-from offload.processes import Identity, alive
 from tests.e2e.host import BareHost, facts, hosting, until
 from tests.e2e.stage import BOUND_S, Stage, brief, reached, shell, write
 
@@ -67,7 +66,7 @@ async def test_after_a_crash_of_everything_the_task_is_there_with_its_changes_an
         assert (task["phase"], task["state"], task["files_changed"]) == ("interrupted", "failed", 1)
         result = await facts(client, "get_task_result", task_id=task_id)
         assert [file["path"] for file in result["changes"]["files"]] == ["a.txt"]
-        assert "continue_task" in task["next_step"]
+        assert "resume_task" in task["next_step"]
         steps = brief(write("b.txt", "b\n"), "::text Both.")
         continued = await facts(client, "continue_task", task_id=task_id, brief=steps, wait_s=45)
         assert (continued["phase"], continued.get("failure")) == ("ready", None)
@@ -75,17 +74,18 @@ async def test_after_a_crash_of_everything_the_task_is_there_with_its_changes_an
     assert stage.hub_pid() not in {hub, None}
 
 
-async def test_nobody_works_on_a_task_that_is_told_to_be_interrupted(stage, project, model):
-    """Only the hub is killed: what it left at work is ended before the task is told to rest."""
+async def test_a_task_whose_hub_alone_is_killed_is_met_again_where_it_is(stage, project, model):
+    """Its worker goes on without a hub; the next one follows the same turn of the same server to its end."""
     gate = model.gate("left-over")
     async with hosting(stage, project) as client:
-        started = await facts(client, "start_task", brief=brief(write("a.txt", "a\n"), "::gate left-over never"))
+        started = await facts(client, "start_task", brief=brief(write("a.txt", "a\n"), "::gate left-over Done."))
         assert await reached(gate)
-        (left,) = stage.opencode()
+        left = stage.opencode()
         os.kill(stage.hub_pid(), signal.SIGKILL)
     async with hosting(stage, project, "legacy") as client:
+        gate.opened.set()
         (task,) = (await facts(client, "wait_for_tasks", task_ids=[started["task_id"]], timeout_s=45))["tasks"]
-        assert (task["phase"], task["files_changed"]) == ("interrupted", 1)
-        assert not alive(Identity(left["pid"], left["started"]))
+        assert (task["phase"], task["files_changed"]) == ("ready", 1)
+        assert stage.opencode() == left
         again = await facts(client, "continue_task", task_id=task["task_id"], brief=brief("::text Again."), wait_s=45)
         assert again["phase"] == "ready"
