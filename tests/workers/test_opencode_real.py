@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import signal
 import stat
 
@@ -192,6 +193,42 @@ async def test_a_provider_that_is_busy_is_shown_as_retrying(bench):
     assert retries
     assert retries[0].until
     assert events[-1].text == "Recovered."
+
+
+async def test_a_provider_that_cannot_be_reached_is_shown_as_retrying_with_the_next_try(tmp_path, model, bench):
+    config = model.opencode_config()
+    config["provider"]["fake"]["options"]["baseURL"] = "http://127.0.0.1:9/v1"
+    worker = real_worker(tmp_path / "worker", model, config=config)
+    retries = []
+
+    async def stop(turn, event):
+        if isinstance(event, Doing) and event.activity.kind is ActivityKind.RETRYING:
+            retries.append(event.activity)
+            await turn.stop()
+
+    events = await play(worker, bench.order("::text never"), stop)
+    await worker.aclose()
+    assert isinstance(events[-1], Halted)
+    assert re.match(r"trying again at [\d:]{8}: Cannot connect to API", retries[0].label)
+    assert retries[0].until
+
+
+async def test_a_follow_up_may_come_from_another_environment(tmp_path, model, bench):
+    """A shell with another PATH, or an editor: the session is in the database of the server that began it."""
+    worker = real_worker(tmp_path / "worker", model)
+    folder = repository(tmp_path / "repository")
+    other = {**bench.environment, "PATH": f"{tmp_path}:{bench.environment['PATH']}", "EDITOR_SET": "1"}
+    session = (await play(worker, bench.order("::text first", folder=folder)))[0].session
+    again = bench.order("::text second", folder=folder, session=session, environment=other)
+    assert (await play(worker, again))[-1].text == "second"
+    await worker.aclose()
+
+    after = real_worker(tmp_path / "worker", model)
+    last = bench.order("::text third", folder=folder, session=session, environment=other)
+    assert (await play(after, last))[-1].text == "third"
+    await after.release(session, {})
+    await after.aclose()
+    assert len([*(tmp_path / "worker" / "servers").iterdir()]) == 1
 
 
 async def test_reasoning_is_not_said(bench):

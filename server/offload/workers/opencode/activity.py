@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,12 @@ def denied(ask: Ask) -> str:
 
 def _wanted(ask: Ask) -> str:
     return shortened(f"{ask.subject}: {ask.detail}")
+
+
+def trying_again(reason: str, until: float | None) -> str:
+    """Said while OpenCode waits before it asks the provider once more. The time is that of this machine, as people here read it."""
+    when = time.strftime(" at %H:%M:%S", time.localtime(until)) if until else ""
+    return f"trying again{when}: {reason}"
 
 
 def permission_ask(request: Mapping[str, Any]) -> Ask:

@@ -11,7 +11,7 @@ from typing import Any
 from offload.core.ports import AskOpened, AskOver, Doing, Said, TurnOrder, Used, WorkerEvent
 from offload.domain.ask import Ask, AskId, AskOutcome
 from offload.domain.turn import Activity, ActivityKind
-from offload.workers.opencode.activity import asking, denied, label, permission_ask, question_ask
+from offload.workers.opencode.activity import asking, denied, label, permission_ask, question_ask, trying_again
 from offload.workers.opencode.offer import Offer
 from offload.workers.opencode.transcript import Rounds, is_completed
 
@@ -91,14 +91,8 @@ class Progress:
 
     def status(self, status: Json) -> bool:
         if status["type"] == "retry":
-            until = status.get("next")
-            self.do(
-                Activity(
-                    ActivityKind.RETRYING,
-                    f"trying again: {status.get('message', '')}",
-                    until=until / 1000 if until else None,
-                )
-            )
+            until = status["next"] / 1000 if status.get("next") else None
+            self.do(Activity(ActivityKind.RETRYING, trying_again(str(status.get("message", "")), until), until=until))
             return False
         return True
 
