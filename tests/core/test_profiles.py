@@ -51,12 +51,32 @@ async def test_a_turn_that_waits_for_its_place_in_vain_is_told_at_once(house, ro
     assert house.defects == []
 
 
+async def test_a_follow_up_that_waits_is_looked_at_where_its_session_is_kept(house):
+    """The caller's environment may be another one by now, and what it offers says nothing about the session."""
+    first = await house.rested((await house.start()).id)
+    await house.start("::gate door\n::text done")
+    await house.worker.gate("door").reached.wait()
+    check, looked = house.worker.check, house.worker.gate("looked")
+
+    async def look(route, environment, session):
+        assert session == first.turn.session
+        looked.open()
+
+    house.worker.check = look
+    await house.delegation.continue_(house.caller, first.id, "::text more")
+    await looked.opened.wait()
+    house.worker.check = check
+    house.worker.gate("door").open()
+    assert (await house.rested(first.id)).phase is Phase.READY
+    assert house.defects == []
+
+
 async def test_a_turn_that_was_cancelled_while_it_was_looked_at_stays_cancelled(house):
     await house.start("::gate door\n::text done")
     await house.worker.gate("door").reached.wait()
     looking, looked = house.worker.gate("look"), house.worker.gate("looked")
 
-    async def check(route, environment):
+    async def check(route, environment, session):
         looking.reached.set()
         await looking.opened.wait()
         looked.reached.set()

@@ -286,7 +286,7 @@ class FakeWorker:
             await asyncio.gather(playing, return_exceptions=True)
             await stage.halt()
 
-    async def check(self, route: Route, environment: Mapping[str, str]) -> None:
+    async def check(self, route: Route, environment: Mapping[str, str], session: str = "") -> None:
         if self.refuses:
             raise self.refuses
         agents = [agent.name for agent in self.info.agents]

@@ -219,6 +219,7 @@ async def test_a_follow_up_may_come_from_another_environment(tmp_path, model, be
     folder = repository(tmp_path / "repository")
     other = {**bench.environment, "PATH": f"{tmp_path}:{bench.environment['PATH']}", "EDITOR_SET": "1"}
     session = (await play(worker, bench.order("::text first", folder=folder)))[0].session
+    await worker.check(Route("opencode"), other, session)
     again = bench.order("::text second", folder=folder, session=session, environment=other)
     assert (await play(worker, again))[-1].text == "second"
     await worker.aclose()

@@ -336,8 +336,8 @@ class Worker(Protocol):
         """Those that it can enforce; a task with another one is refused."""
         ...
 
-    async def check(self, route: Route, environment: Mapping[str, str]) -> None:
-        """Raises what entering a turn with this route would raise, for a turn that has to wait first."""
+    async def check(self, route: Route, environment: Mapping[str, str], session: str = "") -> None:
+        """Raises what entering a turn with this route, in this session if it has one, would raise; for one that has to wait."""
         ...
 
     async def describe(self, environment: Mapping[str, str]) -> WorkerInfo:

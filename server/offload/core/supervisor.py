@@ -224,7 +224,7 @@ class Supervisor:
     async def _check(self, task: Task, run: Run) -> None:
         """A turn that must wait is told at once when it waits in vain."""
         try:
-            await self._worker(task.turn.asked.worker).check(task.turn.asked, run.environment)
+            await self._worker(task.turn.asked.worker).check(task.turn.asked, run.environment, task.turn.session)
         except OffloadError as error:
             failed = TurnFailed(at=self._clock.now(), turn=run.turn, failure=self._failure(task.id, error))
 

@@ -78,8 +78,8 @@ class OpenCodeWorker:
         program = (await self._finder.find(environment)).path
         return f"no sign-in found: {goes}; sign in with `{program} {self._finder.agent.sign_in}`"
 
-    async def check(self, route: Route, environment: Mapping[str, str]) -> None:
-        async with self._servers.use(environment) as server:
+    async def check(self, route: Route, environment: Mapping[str, str], session: str = "") -> None:
+        async with self._servers.use(environment, session) as server:
             await self._checked(server, route)
 
     async def _offer(self, server: Server) -> Offer:
