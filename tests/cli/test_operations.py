@@ -204,6 +204,8 @@ def test_a_result_is_applied_to_the_files(terminal, plain, tmp_path):
     assert result.exit_code == Exit.OK
     assert "written: new.txt" in plain(result.stdout)
     assert (tmp_path / "new.txt").read_text() == "hello"
+    again = terminal.run("apply", task)
+    assert plain(again.stdout).split("\n")[0].strip() == "there already: new.txt"
 
 
 def test_a_refused_apply_names_each_file(terminal, tmp_path):

@@ -22,12 +22,13 @@ BOUND_S = 30
 class Screen:
     """What the program in the terminal has drawn since a key was pressed."""
 
-    def __init__(self, environ):
+    def __init__(self, environ, columns=160):
         self._outer, inner = pty.openpty()
-        fcntl.ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 160, 0, 0))
+        fcntl.ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
         self.before = termios.tcgetattr(inner)
         self._inner = inner
-        environ = {**environ, "TERM": "xterm", "PAGER": "cat"}
+        environ = {**environ, "TERM": "xterm", "PAGER": 'echo "pager: LESS=$LESS"; cat'}
+        environ.pop("LESS", None)
         for name in ("COLUMNS", "LINES"):
             environ.pop(name, None)  # the terminal's own size counts
         command = [sys.executable, "-c", PROGRAM, "top"]
@@ -77,8 +78,8 @@ class Screen:
 def screen(terminal):
     screens = []
 
-    def opened():
-        screens.append(Screen(terminal.environ))
+    def opened(**options):
+        screens.append(Screen(terminal.environ, **options))
         return screens[-1]
 
     yield opened
@@ -122,7 +123,8 @@ def test_the_selected_task_is_stopped_and_closed(terminal, screen):
     board.press("j")
     board.shows(older)
     board.press("s")
-    board.shows(f"{older} +cancelled")
+    stopped = board.shows(f"{older} +cancelled[^$]*?q quit")
+    assert "stopping" not in stopped[0], "it has stopped"
     assert terminal.json("task-status", newer)["phase"] == "working"
     board.press("c")
     board.shows("\\nclosed ")
@@ -131,6 +133,11 @@ def test_the_selected_task_is_stopped_and_closed(terminal, screen):
     assert terminal.json("task-status", newer)["phase"] == "working", "a live task cannot be closed"
     board.press("q")
     assert board.ended() == Exit.OK
+
+
+def test_in_a_narrow_terminal_the_titles_can_be_read(terminal, screen):
+    task = terminal.start("::text " + "word " * 3, "--wait", "60")
+    screen(columns=60).shows(f"{task} +ready.*::text word word")
 
 
 def test_a_permission_is_answered(terminal, screen):
@@ -167,6 +174,7 @@ def test_a_patch_is_opened_and_the_board_is_back_afterwards(terminal, screen):
     board = screen()
     board.shows(f"{task} +ready")
     board.press("o")
+    board.shows("pager: LESS=R")
     board.shows(r"\+hello")
     board.shows(f"{task} +ready")
 

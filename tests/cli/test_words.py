@@ -138,6 +138,32 @@ def test_in_a_narrow_terminal_the_words_give_way_and_never_the_id():
     row = captured.get().splitlines()[1]
     assert row.startswith("task_1  working   3 s    1.5k  tests")
     assert row.count("…") == 2
+    table = render.task_table([status(title="tests for all that", failure=None)], narrow=True)
+    table.expand = True
+    with console.capture() as captured:
+        console.print(table)
+    assert captured.get().splitlines()[1].startswith("task_1  working   3 s    1.5k  tests for all that")
+
+
+def test_rows_say_which_file_and_which_folder_when_there_are_several():
+    """Five rows "tests for slug" looked alike."""
+    here, there = ({"workspace": f"/home/me/{name}", "path": "src/text.py"} for name in ("shop", "site"))
+    assert "tests for price, src/text.py" in _table(status(**here), status(**here))
+    both = _table(status(**here), status(**there))
+    assert "tests for price, shop/src/text.py" in both
+    assert "tests for price, site/src/text.py" in both
+
+
+def test_a_task_that_waits_in_the_queue_has_no_time_yet():
+    assert " s " not in _table(status(phase="queued", elapsed_s=0))
+    assert "7 s" in _table(status(phase="queued", elapsed_s=7))
+
+
+def _table(*tasks):
+    console = Console(width=200)
+    with console.capture() as captured:
+        console.print(render.task_table(tasks))
+    return captured.get()
 
 
 def test_every_result_can_be_shown():

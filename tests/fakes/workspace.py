@@ -67,7 +67,7 @@ class FakeWorkspace:
         chosen, reasons = _selected(changes, paths), []
         for change in chosen:
             target = root / change.path
-            live = target.read_bytes() if target.is_file() else None
+            live = _on_disk(target)
             if change.path in unsaved and unsaved[change.path].encode() != live:
                 reasons.append((change.path, "has unsaved text in an editor; save it first"))
             elif live not in (before.get(change.path), after.get(change.path)):
@@ -76,13 +76,14 @@ class FakeWorkspace:
             raise ApplyRefused(
                 "Nothing was written: " + "; ".join(f"{path} {why}" for path, why in reasons), tuple(reasons)
             )
+        unchanged = [change.path for change in chosen if _on_disk(root / change.path) == after.get(change.path)]
         for change in chosen:
             content = after.get(change.path)
             if content is None:
                 (root / change.path).unlink(missing_ok=True)
             else:
                 _write(root / change.path, content)
-        return Applied(tuple(change.path for change in chosen))
+        return Applied(tuple(change.path for change in chosen), tuple(unchanged))
 
     async def read(self, root: Path, commit: str, path: str) -> bytes | None:
         return self._commits[commit].get(path)
@@ -111,6 +112,10 @@ class FakeWorkspace:
         commit = hashlib.sha1(repr(sorted(files.items())).encode()).hexdigest()
         self._commits[commit] = files
         return commit
+
+
+def _on_disk(target: Path) -> bytes | None:
+    return target.read_bytes() if target.is_file() else None
 
 
 def _live_text(root: Path, path: str) -> str:

@@ -74,7 +74,7 @@ async def test_a_shell_that_does_not_say_its_path_in_time_is_done_without_and_na
 
 async def test_what_it_has_on_its_path_is_told_when_the_worker_is_not_there_either(tmp_path):
     given = environment(tmp_path, shell(tmp_path, f"PATH={tmp_path}/a:relative:/bin:{tmp_path}/b; export PATH"))
-    with pytest.raises(WorkerMissing, match=rf"beside them \({tmp_path}/a, {tmp_path}/b\); run"):
+    with pytest.raises(WorkerMissing, match=rf"beside them \({tmp_path}/a, {tmp_path}/b\)\.$"):
         await finder(tmp_path, shell_limit_s=PATIENCE).find(given)
 
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from offload.core.ports import Applied
 from offload.domain.change import ChangeSet
 from offload.domain.errors import ApplyRefused, GitFailed
 from offload.processes import Processes
@@ -126,7 +127,8 @@ async def test_applying_twice_changes_nothing_more(workspace, root, opened):
     first = await workspace.apply(root, changes, {})
     before = fingerprint(root)
 
-    assert await workspace.apply(root, changes, {}) == first
+    assert first.unchanged == ()
+    assert await workspace.apply(root, changes, {}) == Applied(first.paths, unchanged=first.paths)
     assert fingerprint(root) == before
 
 

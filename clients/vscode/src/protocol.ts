@@ -47,10 +47,11 @@ export interface ApplyTaskParams {
   key?: string;
 }
 
-/** `paths` were written to disk. */
+/** `paths` hold the result now; `unchanged` are those of them that held it before, so that nothing was written. */
 export interface ApplyTaskResult {
   task_id: string;
   paths: string[];
+  unchanged?: string[];
 }
 
 export type AskKind = "permission" | "question";
@@ -368,7 +369,7 @@ export type TaskState = "working" | "input_required" | "completed" | "failed" | 
  * A task in short; `phase` says more exactly than `state` where it stands.
  *
  * `elapsed_s`, `total_tokens`, `cost` and `files_changed` are of the whole task, or of the turn that was asked for; `cost_note` says when a
- * price is not known. `partial_text` holds the last words of the worker; `next_step` says in plain words what one can do now.
+ * price is not known. `path` is the file that it is about. `partial_text` holds the last words of the worker; `next_step` says in plain words what one can do now.
  */
 export interface TaskStatus {
   task_id: string;
@@ -390,6 +391,8 @@ export interface TaskStatus {
   needs_review?: string;
   failure?: FailureView | null;
   next_step?: string;
+  workspace?: string;
+  path?: string;
 }
 
 /**

@@ -112,7 +112,9 @@ def _workers(connect: Connect) -> Iterator[Finding]:
         if models:
             yield Finding(worker.name, "; ".join(filter(None, (found, worker.note))))
         else:
-            yield Finding(worker.name, found, worker.note or f"It knows no model: sign in with {worker.name}'s own command.")
+            yield Finding(
+                worker.name, found, worker.note or f"It knows no model: sign in with {worker.name}'s own command."
+            )
 
 
 def _counted(number: int, what: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import PurePath
 from typing import Any
 
 from rich.console import RenderableType
@@ -11,6 +12,7 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
+from offload.domain.task import Phase
 from offload.wire import words
 from offload.wire.operations import OPERATIONS
 from offload.wire.results import (
@@ -54,24 +56,28 @@ def as_commands(text: str, task_id: str = "") -> str:
     return re.sub(rf"\b({'|'.join(COMMANDS)})\b", command, text)
 
 
-def task_table(tasks: Sequence[TaskStatus], selected: str = "") -> Table:
-    """One row per task; the one with the id `selected` stands out."""
+def task_table(tasks: Sequence[TaskStatus], selected: str = "", *, narrow: bool = False) -> Table:
+    """One row per task; the one with the id `selected` stands out. A `narrow` one has titles, but not what is done now."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("task", "state", "time", "tokens"):
         table.add_column(heading, no_wrap=True, justify="right" if heading in {"time", "tokens"} else "left")
     # Where a table is as wide as the terminal these two share what is left: an id that is cut could not be typed.
     table.add_column("title", ratio=2, no_wrap=True, overflow="ellipsis")
-    table.add_column("", ratio=3, no_wrap=True, overflow="ellipsis")
+    if not narrow:
+        table.add_column("", ratio=3, no_wrap=True, overflow="ellipsis")
+    several = len({task.workspace for task in tasks}) > 1
     for task in tasks:
-        table.add_row(
+        begun = task.phase is not Phase.QUEUED or task.elapsed_s
+        place = "/".join(filter(None, (PurePath(task.workspace).name if several else "", task.path)))
+        row = (
             task.task_id,
             _coloured(words.state(task)),
-            words.seconds(task.elapsed_s),
+            words.seconds(task.elapsed_s) if begun else "",
             words.count(task.total_tokens),
-            Text(words.one_line(task.title)),
+            Text(words.one_line(", ".join(filter(None, (task.title, place))))),
             Text(words.doing(task)),
-            style="reverse" if task.task_id == selected else "",
         )
+        table.add_row(*row[: len(table.columns)], style="reverse" if task.task_id == selected else "")
     return table
 
 
@@ -169,7 +175,8 @@ def _diff(result: GetChangesResult) -> Iterator[RenderableType]:
 
 
 def _applied(result: ApplyTaskResult) -> Iterator[RenderableType]:
-    yield Text("\n".join(f"written: {words.harmless(path)}" for path in result.paths) or "nothing to write")
+    for path in result.paths:
+        yield Text(f"{'there already' if path in result.unchanged else 'written'}: {words.harmless(path)}")
 
 
 def _cleaned(result: CleanTasksResult) -> Iterator[RenderableType]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import select
+import shutil
 import sys
 import termios
 import tty
@@ -28,7 +29,9 @@ from offload.wire import words
 from offload.wire.results import ListTasksResult
 from offload.wire.views import AskView, TaskStatus
 
+NARROW = 80  # columns, below which titles would be cut to a word
 REFRESH_S = 1.0  # elapsed times go on without any change
+STOPPING = "stopping"  # said until the task has stopped
 KEYS = "up/down select   s stop   c close   a answer   o open   q quit"
 KEY = re.compile(r"\x1b[\[O][A-Z]|.", re.DOTALL)  # several may come together
 ESCAPES = {"\x1b[A": "up", "\x1bOA": "up", "k": "up", "\x1b[B": "down", "\x1bOB": "down", "j": "down"}
@@ -75,7 +78,8 @@ def _keys(stdin: int) -> Iterator[None]:
 
 
 def _open(live: Live, patch: str) -> None:
-    """The patch in the person's pager; the board is back afterwards."""
+    """The patch in the person's pager; the board is back afterwards. A `less` that is told nothing would show colours as codes."""
+    os.environ.setdefault("LESS", "R")
     live.stop()
     with live.console.pager(styles=True):
         live.console.print(Syntax(words.harmless(patch), "diff", background_color="default"))
@@ -91,6 +95,7 @@ class Board:
         self._selected = ""
         self._asked: AskView | None = None
         self._said = ""
+        self._stopping = ""
         self.listed = ListTasksResult(tasks=[], left_out=0)
         self.over = False
 
@@ -99,12 +104,15 @@ class Board:
         answer = self._hub.call("list_tasks", {"workspace": self._workspace})
         self.listed = ListTasksResult.model_validate(answer)
         ids = [task.task_id for task in self.listed.tasks]
+        if self._stopping not in (task.task_id for task in self.listed.tasks if task.phase not in RESTING):
+            self._said = "" if self._said == STOPPING else self._said
         if self._selected not in ids:
             self._selected = next(iter(ids), "")
 
     def picture(self) -> Group:
         """The table, with the selected row marked, and a line of help or of what a key did."""
-        table = task_table(self.listed.tasks, selected=self._selected)
+        narrow = shutil.get_terminal_size().columns < NARROW
+        table = task_table(self.listed.tasks, selected=self._selected, narrow=narrow)
         table.expand = True
         return Group(table, Text(), Text(self._said, style="bold"), Text(KEYS, style="dim"))
 
@@ -126,7 +134,8 @@ class Board:
             case "s" if task.phase in RESTING:
                 self._said = "this task is over already"
             case "s":
-                self._call("cancel_task", "stopping")
+                self._stopping = task.task_id
+                self._call("cancel_task", STOPPING)
             case "c":
                 self._call("close_task", "closed")
             case "a" if task.asks:

@@ -329,7 +329,7 @@ class Delegation:
             unsaved = await self._briefing.unsaved(root)
             applied = await self._workspace.apply(root, changes, unsaved, _narrowed(root, changes, paths))
             now = self.clock.now()
-            landing = Landing(turn_id, changes.result, applied.paths, now, tuple(paths), key)
+            landing = Landing(turn_id, changes.result, applied.paths, now, tuple(paths), key, applied.unchanged)
             return await self._ledger.record(task.id, Landed(at=now, landing=landing)), applied.paths
 
     def watching(self) -> AbstractContextManager[Watcher]:

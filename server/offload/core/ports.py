@@ -58,9 +58,10 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """`paths` were written to disk, relative to the workspace."""
+    """`paths` hold the result now, relative to the workspace; `unchanged` are those of them that held it before."""
 
     paths: tuple[str, ...]
+    unchanged: tuple[str, ...] = ()
 
 
 class Workspace(Protocol):

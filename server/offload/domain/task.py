@@ -71,7 +71,7 @@ class TaskSpec:
 @dataclass(frozen=True, slots=True)
 class Landing:
     """One acceptance of a result into the user's files. `paths` are relative to the workspace; `wanted` are those that were
-    asked for, empty for all, and `key` came with them."""
+    asked for, empty for all, and `key` came with them; `unchanged` are those of `paths` that held the result before."""
 
     turn: TurnId
     result: str
@@ -79,6 +79,7 @@ class Landing:
     at: float
     wanted: tuple[str, ...] = ()
     key: str = ""
+    unchanged: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,6 +112,8 @@ def status(task: Task, live: Live, now: float, *, progress: bool = True) -> Task
         needs_review=turn.needs_review,
         failure=_failure(turn.failure),
         next_step=_next_step(task, live.place),
+        workspace=task.spec.workspace,
+        path=task.spec.anchor.path if task.spec.anchor else "",
     )
 
 

@@ -176,7 +176,8 @@ async def _get_changes(delegation: Delegation, _: Caller, params: GetChangesPara
 
 async def _apply_task(delegation: Delegation, caller: Caller, params: ApplyTaskParams) -> ApplyTaskResult:
     task, paths = await delegation.apply(caller, TaskId(params.task_id), params.paths, params.key)
-    return ApplyTaskResult(task_id=task.id, paths=list(paths))
+    landing = next(each for each in reversed(task.landings) if each.key == params.key)
+    return ApplyTaskResult(task_id=task.id, paths=list(paths), unchanged=list(landing.unchanged))
 
 
 async def _clean_tasks(delegation: Delegation, caller: Caller, params: CleanTasksParams) -> CleanTasksResult:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pydantic import Field
+
 from offload.domain.task import Phase
 from offload.wire.views import (
     ChangesView,
@@ -76,10 +78,11 @@ class GetChangesResult(View):
 
 
 class ApplyTaskResult(View):
-    """`paths` were written to disk."""
+    """`paths` hold the result now; `unchanged` are those of them that held it before, so that nothing was written."""
 
     task_id: str
     paths: list[str]
+    unchanged: list[str] = Field(default_factory=list)
 
 
 class CleanedTask(View):

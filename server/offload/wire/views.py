@@ -211,7 +211,7 @@ class TaskStatus(View):
     """A task in short; `phase` says more exactly than `state` where it stands.
 
     `elapsed_s`, `total_tokens`, `cost` and `files_changed` are of the whole task, or of the turn that was asked for; `cost_note` says when a
-    price is not known. `partial_text` holds the last words of the worker; `next_step` says in plain words what one can do now.
+    price is not known. `path` is the file that it is about. `partial_text` holds the last words of the worker; `next_step` says in plain words what one can do now.
     """
 
     task_id: str
@@ -233,6 +233,8 @@ class TaskStatus(View):
     needs_review: str = ""
     failure: FailureView | None = None
     next_step: str = ""
+    workspace: str = ""
+    path: str = ""
 
 
 class ModelView(View):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 
+from offload.core.ports import Applied
 from offload.domain.change import ChangeSet
 from offload.domain.errors import ApplyRefused, GitFailed
 from offload.workspace.changes import RAW, Entry, entries
@@ -21,8 +22,8 @@ class _Refused(Exception):
 
 async def apply(
     git: Git, repository: Repository, changes: ChangeSet, unsaved: Mapping[str, str], paths: Sequence[str]
-) -> tuple[str, ...]:
-    """Merge onto disk; returns the paths that now hold the result. Raises `ApplyRefused`, with nothing written."""
+) -> Applied:
+    """Merge onto disk. Raises `ApplyRefused`, with nothing written."""
     printed = await git.ours(repository.private, *RAW, *repository.only_below, changes.base, changes.result)
     chosen = [entry for entry in entries(printed.stdout) if not paths or entry.path in paths]
     contents = await _blobs(git, repository, chosen)
@@ -34,7 +35,8 @@ async def apply(
         await asyncio.to_thread(write, repository.root, [plan for plan in planned if isinstance(plan, Edit)])
     except WriteFailed as problem:
         raise _refusal(((problem.path, f"could not be written: {problem}"),)) from problem
-    return tuple(entry.path for entry in chosen)
+    unchanged = tuple(one.path for one, plan in zip(chosen, planned, strict=True) if plan is None)
+    return Applied(tuple(entry.path for entry in chosen), unchanged)
 
 
 def _refusal(reasons: tuple[tuple[str, str], ...]) -> ApplyRefused:

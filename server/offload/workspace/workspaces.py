@@ -179,7 +179,7 @@ class GitWorkspaces:
         """Files that hold the result already count as written."""
         repository, chosen = self._load(root), _known(changes, paths)
         async with self._locks[root]:
-            return Applied(await apply(self._git, repository, changes, unsaved, chosen))
+            return await apply(self._git, repository, changes, unsaved, chosen)
 
     async def read(self, root: Path, commit: str, path: str) -> bytes | None:
         """As git would write it here: with the user's line ends."""

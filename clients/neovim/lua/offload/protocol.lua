@@ -34,10 +34,11 @@
 ---@field paths? string[] Only these files; empty for all.
 ---@field key? string Idempotency key: the same call with the same key is done once and gets the same answer.
 
----`paths` were written to disk.
+---`paths` hold the result now; `unchanged` are those of them that held it before, so that nothing was written.
 ---@class offload.ApplyTaskResult
 ---@field task_id string
 ---@field paths string[]
+---@field unchanged? string[]
 
 ---@alias offload.AskKind "permission"|"question"
 
@@ -274,7 +275,7 @@
 ---A task in short; `phase` says more exactly than `state` where it stands.
 ---
 ---`elapsed_s`, `total_tokens`, `cost` and `files_changed` are of the whole task, or of the turn that was asked for; `cost_note` says when a
----price is not known. `partial_text` holds the last words of the worker; `next_step` says in plain words what one can do now.
+---price is not known. `path` is the file that it is about. `partial_text` holds the last words of the worker; `next_step` says in plain words what one can do now.
 ---@class offload.TaskStatus
 ---@field task_id string
 ---@field title string
@@ -295,6 +296,8 @@
 ---@field needs_review? string
 ---@field failure? offload.FailureView|nil
 ---@field next_step? string
+---@field workspace? string
+---@field path? string
 
 ---A whole task. `place` is its place in the queue (1 is next), null when it is not queued; `live_text` is what the
 ---worker has said so far in the turn that runs; `revision` grows with everything that happens to the task.
