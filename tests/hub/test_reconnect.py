@@ -429,6 +429,7 @@ def test_a_hub_that_does_not_answer_is_given_up(host, monkeypatch):
     host.hub.close()
     assert second.read() == INITIALIZE
     assert second.read() is None
+    monkeypatch.undo()
     host.say(call(1))
     welcome_back(third)
 
