@@ -273,6 +273,11 @@ def test_the_commands_page_is_fresh():
     assert written.read_text() == page.page()
 
 
+def test_the_page_and_the_help_name_commands_and_no_tools():
+    names = [name for name in render.COMMANDS if "_" in name]
+    assert [name for name in names if name in page.page()] == []
+
+
 def test_the_page_names_every_exit_code():
     for code in Exit:
         assert f"| {code.value} | {code.meaning} |" in page.page()

@@ -94,7 +94,9 @@ async def test_a_permission_is_asked_for_and_answered(house, mode):
         await house.until(task_id, lambda task: task.asks)
         status = await facts(client, "get_task_status", task_id=task_id)
         assert status["state"] == "input_required"
-        assert status["next_step"] == "Call answer_task with allow, always (for this task) or deny, then wait_for_tasks."
+        assert (
+            status["next_step"] == "Call answer_task with allow, always (for this task) or deny, then wait_for_tasks."
+        )
         (ask,) = status["asks"]
         assert (ask["subject"], ask["detail"], ask["choices"]) == ("bash", "rm -r build", ["allow", "always", "deny"])
         await facts(client, "answer_task", task_id=task_id, choice="deny", message="keep it")

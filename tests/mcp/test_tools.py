@@ -23,6 +23,7 @@ def test_the_tools_are_the_operations_for_models():
         "list_agents",
         "start_task",
         "continue_task",
+        "resume_task",
         "cancel_task",
         "answer_task",
         "get_task_status",

@@ -307,7 +307,7 @@ export interface StartTaskParams {
   symbol?: string;
   /** Lines of that file, 1-based, both included ("10-42"). */
   lines?: string;
-  /** Folder of the project; empty for the caller's own. */
+  /** Folder of the project; empty for the one in which this server or command was started. */
   workspace?: string;
   /** Kind of task: "instruction" (the brief alone), "tests" or "docs". */
   recipe?: string;
@@ -498,23 +498,23 @@ export interface WorkerView {
 
 /** Each request that an editor can send, with its params and its result. */
 export interface Requests {
-  /** List the workers with their agents, models and prices, and the recipes. */
+  /** List the AI agents that jobs can be given to (workers), with their models and prices, and the recipes. */
   "offload/listAgents": { params: ListAgentsParams; result: ListAgentsResult };
-  /** Hand a bounded task to a worker and get its id at once; the work goes on in a private copy of the files. */
+  /** Give a small coding job to a cheaper AI agent. Returns an id at once; then call wait_for_tasks. brief is needed unless recipe is tests or docs, which need file with symbol or lines. The user's files stay as they are until the user applies the result. */
   "offload/startTask": { params: StartTaskParams; result: TaskStatus };
-  /** Send a follow-up to a task that is over; the worker keeps its session and its folder. */
+  /** Send a follow-up to a task that is over; the agent remembers what it did. */
   "offload/continueTask": { params: ContinueTaskParams; result: TaskStatus };
   /** Let the worker of an interrupted, failed or cancelled task go on where it stood, in the same session and folder. */
   "offload/resumeTask": { params: ResumeTaskParams; result: TaskStatus };
   /** Stop a task; it is cancelled once its worker is confirmed gone. */
   "offload/cancelTask": { params: TaskParams; result: TaskStatus };
-  /** Answer what a worker asked: a permission (allow, always for this task, deny) or a question. */
+  /** Answer what a task's agent asked: a permission (allow, always for this task, deny) or a question. */
   "offload/answerTask": { params: AnswerTaskParams; result: TaskStatus };
   /** Get a whole task with all its turns. */
   "offload/getTask": { params: TaskParams; result: TaskView };
   /** Say in short where a task stands and what its worker is doing. */
   "offload/getTaskStatus": { params: GetTaskStatusParams; result: TaskStatus };
-  /** Get the worker's final words and a summary of what it changed. */
+  /** Get the agent's final words and the names of the files that it changed; get_changes gives the patch. */
   "offload/getTaskResult": { params: GetTaskResultParams; result: TaskResult };
   /** Wait for all or any of some tasks, for a question of one, or for the next progress, and say where each stands. */
   "offload/waitForTasks": { params: WaitForTasksParams; result: WaitForTasksResult };

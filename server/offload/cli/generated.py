@@ -15,6 +15,7 @@ import typer
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
+from offload.cli.render import as_commands
 from offload.wire.operations import Operation
 
 BRIEF = "brief"
@@ -47,7 +48,7 @@ def command_for(
     parameters.append(_keyword("json", bool, JSON_OPTION, default=False))
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {}
-    command.__doc__ = operation.doc
+    command.__doc__ = as_commands(operation.doc)
     return command
 
 

@@ -7,6 +7,7 @@ from typing import get_origin
 
 from offload.cli.exits import Exit
 from offload.cli.generated import is_positional, metavar, option_name
+from offload.cli.render import as_commands
 from offload.domain.task import Front
 from offload.wire.operations import OPERATIONS, Operation
 
@@ -31,8 +32,10 @@ Commands of the terminal alone:
 | `offload hub run\\|status\\|stop` | the process behind all fronts |
 | `offload lsp`, `offload mcp` | serve an editor or an MCP host on standard input and output |
 
-With `--json` a command prints one JSON object on standard output, errors too: `{"error": {"code", "message", "reasons"}}`.
-Without it errors go to standard error, as a wrong command line does always.
+With `--json` a command prints one JSON object on standard output, errors too: `{"error": {"code", "message", "reasons"}}`; only
+`top`, `demo`, `hub run` and the two servers do not have it. Without it errors go to standard error, as a wrong command line does
+always, and `start-task` prints the bare id where standard output is no terminal. `--file` is looked for in the current folder,
+then in the project's.
 
 ## Exit codes
 
@@ -43,7 +46,7 @@ Without it errors go to standard error, as a wrong command line does always.
 
 def page() -> str:
     """The whole page."""
-    rows = [f"| `{_usage(row)}` | {row.doc} |" for row in OPERATIONS if Front.TERMINAL in row.fronts]
+    rows = [f"| `{_usage(row)}` | {as_commands(row.doc)} |" for row in OPERATIONS if Front.TERMINAL in row.fronts]
     exits = [f"| {code.value} | {code.meaning} |" for code in Exit]
     return HEAD + "\n".join(rows) + "\n" + OWN + "\n".join(exits) + "\n"
 

@@ -215,7 +215,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "agents",
         ListAgentsParams,
         ListAgentsResult,
-        "List the workers with their agents, models and prices, and the recipes.",
+        "List the AI agents that jobs can be given to (workers), with their models and prices, and the recipes.",
         _list_agents,
         reads_only=True,
     ),
@@ -225,7 +225,9 @@ OPERATIONS: tuple[Operation, ...] = (
         "start-task",
         StartTaskParams,
         TaskStatus,
-        "Hand a bounded task to a worker and get its id at once; the work goes on in a private copy of the files.",
+        "Give a small coding job to a cheaper AI agent. Returns an id at once; then call wait_for_tasks. brief is needed unless "
+        "recipe is tests or docs, which need file with symbol or lines. The user's files stay as they are until the user applies "
+        "the result.",
         _start_task,
     ),
     Operation(
@@ -234,7 +236,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "continue-task",
         ContinueTaskParams,
         TaskStatus,
-        "Send a follow-up to a task that is over; the worker keeps its session and its folder.",
+        "Send a follow-up to a task that is over; the agent remembers what it did.",
         _continue_task,
     ),
     Operation(
@@ -261,7 +263,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "answer-task",
         AnswerTaskParams,
         TaskStatus,
-        "Answer what a worker asked: a permission (allow, always for this task, deny) or a question.",
+        "Answer what a task's agent asked: a permission (allow, always for this task, deny) or a question.",
         _answer_task,
     ),
     Operation(
@@ -291,7 +293,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "task-result",
         GetTaskResultParams,
         TaskResult,
-        "Get the worker's final words and a summary of what it changed.",
+        "Get the agent's final words and the names of the files that it changed; get_changes gives the patch.",
         _get_task_result,
         reads_only=True,
     ),

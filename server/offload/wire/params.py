@@ -52,7 +52,9 @@ class StartTaskParams(Params):
     file: Annotated[str, Field(description="File that the task is about; absolute, or relative to the workspace.")] = ""
     symbol: Annotated[str, Field(description='Block in that file by name ("Cart.total"); give symbol or lines.')] = ""
     lines: Annotated[str, Field(description='Lines of that file, 1-based, both included ("10-42").')] = ""
-    workspace: Annotated[str, Field(description="Folder of the project; empty for the caller's own.")] = ""
+    workspace: Annotated[
+        str, Field(description="Folder of the project; empty for the one in which this server or command was started.")
+    ] = ""
     recipe: Annotated[str, Field(description='Kind of task: "instruction" (the brief alone), "tests" or "docs".')] = (
         "instruction"
     )

@@ -232,7 +232,7 @@
 ---@field file? string File that the task is about; absolute, or relative to the workspace.
 ---@field symbol? string Block in that file by name ("Cart.total"); give symbol or lines.
 ---@field lines? string Lines of that file, 1-based, both included ("10-42").
----@field workspace? string Folder of the project; empty for the caller's own.
+---@field workspace? string Folder of the project; empty for the one in which this server or command was started.
 ---@field recipe? string Kind of task: "instruction" (the brief alone), "tests" or "docs".
 ---@field worker? string Worker to use; empty for the default. See list_agents.
 ---@field agent? string The worker's own agent; empty for its default.
@@ -387,13 +387,13 @@ local M = {}
 
 ---The requests by the operation that they ask for.
 M.requests = {
-  ---List the workers with their agents, models and prices, and the recipes. Takes offload.ListAgentsParams,
+  ---List the AI agents that jobs can be given to (workers), with their models and prices, and the recipes. Takes offload.ListAgentsParams,
   ---answered with offload.ListAgentsResult.
   list_agents = 'offload/listAgents',
-  ---Hand a bounded task to a worker and get its id at once; the work goes on in a private copy of the files. Takes offload.StartTaskParams,
+  ---Give a small coding job to a cheaper AI agent. Returns an id at once; then call wait_for_tasks. brief is needed unless recipe is tests or docs, which need file with symbol or lines. The user's files stay as they are until the user applies the result. Takes offload.StartTaskParams,
   ---answered with offload.TaskStatus.
   start_task = 'offload/startTask',
-  ---Send a follow-up to a task that is over; the worker keeps its session and its folder. Takes offload.ContinueTaskParams,
+  ---Send a follow-up to a task that is over; the agent remembers what it did. Takes offload.ContinueTaskParams,
   ---answered with offload.TaskStatus.
   continue_task = 'offload/continueTask',
   ---Let the worker of an interrupted, failed or cancelled task go on where it stood, in the same session and folder. Takes offload.ResumeTaskParams,
@@ -402,7 +402,7 @@ M.requests = {
   ---Stop a task; it is cancelled once its worker is confirmed gone. Takes offload.TaskParams,
   ---answered with offload.TaskStatus.
   cancel_task = 'offload/cancelTask',
-  ---Answer what a worker asked: a permission (allow, always for this task, deny) or a question. Takes offload.AnswerTaskParams,
+  ---Answer what a task's agent asked: a permission (allow, always for this task, deny) or a question. Takes offload.AnswerTaskParams,
   ---answered with offload.TaskStatus.
   answer_task = 'offload/answerTask',
   ---Get a whole task with all its turns. Takes offload.TaskParams,
@@ -411,7 +411,7 @@ M.requests = {
   ---Say in short where a task stands and what its worker is doing. Takes offload.GetTaskStatusParams,
   ---answered with offload.TaskStatus.
   get_task_status = 'offload/getTaskStatus',
-  ---Get the worker's final words and a summary of what it changed. Takes offload.GetTaskResultParams,
+  ---Get the agent's final words and the names of the files that it changed; get_changes gives the patch. Takes offload.GetTaskResultParams,
   ---answered with offload.TaskResult.
   get_task_result = 'offload/getTaskResult',
   ---Wait for all or any of some tasks, for a question of one, or for the next progress, and say where each stands. Takes offload.WaitForTasksParams,
