@@ -232,6 +232,19 @@ async def test_a_follow_up_may_come_from_another_environment(tmp_path, model, be
     assert len([*(tmp_path / "worker" / "servers").iterdir()]) == 1
 
 
+async def test_a_start_leaves_nothing_in_the_temporary_folder_of_the_user(tmp_path, model, bench):
+    """OpenCode unpacks a library of 5 MB at each start and leaves it."""
+    worker = real_worker(tmp_path / "worker", model)
+    own = Bench(worker, tmp_path, home(tmp_path / "home"), model, bench.numbers)
+    await play(worker, own.order("::text done"))
+    (folder,) = (tmp_path / "worker" / "servers").iterdir()
+    unpacked = [*(folder / "tmp").glob(".*.so")]
+    await worker.aclose()
+    assert unpacked
+    assert not (folder / "tmp").exists()
+    assert not [*(tmp_path / "home").glob(".*.so")]
+
+
 async def test_reasoning_is_not_said(bench):
     events = await play(bench.worker, bench.order("::reason so many thoughts"))
     assert ActivityKind.THINKING in [event.activity.kind for event in events if isinstance(event, Doing)]
