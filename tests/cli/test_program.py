@@ -199,6 +199,17 @@ def test_the_doctor_tells_a_worker_that_cannot_be_used(terminal, tmp_path, monke
     terminal.run("hub", "stop")
 
 
+def test_the_doctor_notes_where_code_would_go_and_counts_in_plain_english(terminal, monkeypatch, plain):
+    with monkeypatch.context() as changed:
+        changed.setitem(terminal.environ, "OFFLOAD_TEST_WORKER", "note")
+        terminal.run("hub", "stop")
+        result = terminal.run("doctor")
+        assert result.exit_code == Exit.OK
+        assert "ok fake: 1.0, 1 model, 1 agent; no sign-in found: it goes elsewhere" in plain(result.stdout)
+        assert "no sign-in found: it goes elsewhere" in plain(terminal.run("agents").stdout)
+    terminal.run("hub", "stop")
+
+
 def test_the_doctor_tells_a_hub_that_does_not_start(terminal, tmp_path, monkeypatch):
     terminal.run("hub", "stop")
     (tmp_path / "taken").write_text("")

@@ -40,8 +40,8 @@ async def test_a_model_hands_over_a_block_follows_it_reads_the_result_and_sends_
     async with hosting(stage, project, mode) as client:
         tools = (await client.list_tools()).tools
         assert {tool.name for tool in tools} == {
-            "list_agents", "start_task", "continue_task", "cancel_task", "answer_task", "get_task_status",
-            "get_task_result", "wait_for_tasks", "list_tasks",
+            "list_agents", "start_task", "continue_task", "resume_task", "cancel_task", "answer_task", "get_task_status",
+            "get_task_result", "wait_for_tasks", "list_tasks", "get_changes",
         }  # fmt: skip
 
         started = await facts(client, "start_task", brief=steps, file="shapes.py", symbol="area", key=f"host-{mode}")
@@ -72,6 +72,7 @@ async def test_a_model_hands_over_a_block_follows_it_reads_the_result_and_sends_
             result = await facts(client, "get_task_result", task_id=task_id, text_offset=offset)
             text += result["text"]
         assert text.strip().endswith(LONG.strip())
+        assert "+two" in (await facts(client, "get_changes", task_id=task_id))["patch"]
 
         again = brief(write("more.txt", "three\n"), "::text And more.")
         continued = await facts(client, "continue_task", task_id=task_id, brief=again, wait_s=45)
@@ -103,7 +104,7 @@ async def test_a_shell_command_that_is_not_allowed_is_asked_for_and_answered(sta
         asking = await until(client, task_id, lambda task: task["state"] == "input_required")
         (ask,) = asking["asks"]
         assert "echo from-the-shell" in ask["detail"]
-        assert ask["choices"] == ["allow", "deny"]
+        assert ask["choices"] == ["allow", "always", "deny"]
         message = "Not here, please." if choice == "deny" else ""
         await facts(client, "answer_task", task_id=task_id, ask_id=ask["ask_id"], choice=choice, message=message)
         done = await until(client, task_id, lambda task: task["state"] == "completed")

@@ -9,7 +9,7 @@ from pathlib import Path
 from offload.core.assembly import open_core
 from offload.core.caller import Caller
 from offload.core.limits import Limits
-from offload.core.ports import WorkerInfo
+from offload.core.ports import AgentInfo, ModelInfo, WorkerInfo
 from offload.domain.route import Route
 from offload.domain.task import Front
 from offload.hub import address, run
@@ -25,6 +25,9 @@ from tests.fakes.workspace import FakeWorkspace
 
 INFOS = {
     "no-models": WorkerInfo("fake", "1.0"),
+    "note": WorkerInfo(
+        "fake", "1.0", (AgentInfo("build"),), (ModelInfo("fake/free", "Free"),), note="no sign-in found: it goes elsewhere"
+    ),
     "problem": WorkerInfo("fake", problem="run the installer"),
 }
 
