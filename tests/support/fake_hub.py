@@ -26,7 +26,11 @@ from tests.fakes.workspace import FakeWorkspace
 INFOS = {
     "no-models": WorkerInfo("fake", "1.0"),
     "note": WorkerInfo(
-        "fake", "1.0", (AgentInfo("build"),), (ModelInfo("fake/free", "Free"),), note="no sign-in found: it goes elsewhere"
+        "fake",
+        "1.0",
+        (AgentInfo("build"),),
+        (ModelInfo("fake/free", "Free"),),
+        note="no sign-in found: it goes elsewhere",
     ),
     "problem": WorkerInfo("fake", problem="run the installer"),
 }
