@@ -389,8 +389,9 @@ async def test_what_a_finished_turn_left_running_is_ended_and_told(bench):
 async def test_a_stop_reaches_a_sub_agent_of_a_sub_agent(bench):
     """Reported of others: depth two and three go on after their parent's stop."""
     deepest = "::gate deepest never"
-    middle = f"{tool('task', description='deep', prompt=deepest, subagent_type='deep')}\n::text m"
-    order = bench.order(f"{tool('task', description='sub', prompt=middle, subagent_type='deep')}\n::text parent")
+    # The gates stay shut, as above.
+    middle = f"{tool('task', description='deep', prompt=deepest, subagent_type='deep')}\n::gate middle never"
+    order = bench.order(f"{tool('task', description='sub', prompt=middle, subagent_type='deep')}\n::gate parent never")
     gate = bench.model.gate("deepest")
 
     async def stop(turn, event):
