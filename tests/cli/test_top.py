@@ -12,9 +12,12 @@ import termios
 import time
 
 import pytest
+from rich.console import Console
 
 from offload.cli.exits import Exit
+from offload.cli.top import Board
 from tests.cli.test_program import PROGRAM
+from tests.cli.test_words import status
 
 BOUND_S = 30
 
@@ -133,6 +136,36 @@ def test_the_selected_task_is_stopped_and_closed(terminal, screen):
     assert terminal.json("task-status", newer)["phase"] == "working", "a live task cannot be closed"
     board.press("q")
     assert board.ended() == Exit.OK
+
+
+class SlowHub:
+    """A hub whose one task stays in `phase` whatever is asked of it."""
+
+    def __init__(self):
+        self.phase = "working"
+
+    def call(self, method, params):
+        if method == "list_tasks":
+            return {"tasks": [status(phase=self.phase).model_dump(mode="json")], "left_out": 0}
+        return status(phase=self.phase).model_dump(mode="json")
+
+
+def test_a_stop_is_told_until_the_task_has_stopped():
+    def drawn():
+        screen = Console(width=160)
+        board.refresh()
+        with screen.capture() as captured:
+            screen.print(board.picture())
+        return captured.get()
+
+    hub = SlowHub()
+    board = Board(hub, "")
+    assert "stopping" not in drawn()
+    board.press("s", open_patch=pytest.fail)
+    hub.phase = "cancelling"
+    assert "stopping" in drawn()
+    hub.phase = "cancelled"
+    assert "stopping" not in drawn()
 
 
 def test_in_a_narrow_terminal_the_titles_can_be_read(terminal, screen):
