@@ -16,7 +16,7 @@ from offload.domain.task import Phase, TaskId, TaskSpec
 from offload.domain.turn import TurnId
 from offload.mcp.render import LIMIT, render
 from offload.mcp.tools import OPERATIONS_FOR_MODELS
-from offload.wire import convert
+from offload.wire import convert, offers
 from offload.wire.results import GetChangesResult, ListTasksResult, TaskResult, WaitForTasksResult
 from offload.wire.views import AskView, FailureView, TaskState, TaskStatus, UsageView
 
@@ -171,7 +171,7 @@ def test_the_longest_list_of_models_is_shortened_and_counted():
         WorkerInfo("opencode", "1", (AgentInfo("build", "Writes code."),), many, "provider/model-number-0"),
         WorkerInfo("other", "1", (), many[:6]),
     ]
-    facts = rendered(convert.agents(workers, [Recipe("tests", "Delegate tests", "")], "opencode"))
+    facts = rendered(offers.agents(workers, [Recipe("tests", "Delegate tests", "")], "opencode"))
     first, second = facts["workers"]
     assert first["models_left_out"] == 300 - len(first["models"]) > 200
     assert len(second["models"]) == 6
@@ -182,7 +182,7 @@ def test_the_longest_list_of_models_is_shortened_and_counted():
 def test_several_workers_with_many_models_all_fit():
     many = tuple(ModelInfo(f"provider/model-number-{n}", f"Model number {n}") for n in range(300))
     workers = [WorkerInfo(f"worker-{n}", models=many) for n in range(8)]
-    facts = rendered(convert.agents(workers, [], "worker-0"))
+    facts = rendered(offers.agents(workers, [], "worker-0"))
     assert all(len(worker["models"]) >= 5 for worker in facts["workers"])
 
 

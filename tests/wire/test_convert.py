@@ -38,7 +38,7 @@ from offload.domain.route import Route
 from offload.domain.task import Landing, Phase, TaskId, TaskSpec
 from offload.domain.turn import Activity, ActivityKind, Failure, TurnId
 from offload.domain.usage import Usage
-from offload.wire import convert
+from offload.wire import convert, offers
 from offload.wire.views import TaskState
 
 ID = TaskId("k2j4h6f8")
@@ -335,7 +335,7 @@ def test_a_failure_is_passed_on():
 def test_models_are_searched_by_words_in_any_order_and_case(search, found):
     models = (ModelInfo("a/Big-1", "Big", ("high",), 1.0, 2.0), ModelInfo("b/small-1", "Small"))
     worker = WorkerInfo("fake", "1", (AgentInfo("build", "Writes."),), models, "a/Big-1", "slow today")
-    result = convert.agents([worker], [Recipe("tests", "Delegate tests", "…")], "fake", search)
+    result = offers.agents([worker], [Recipe("tests", "Delegate tests", "…")], "fake", search)
     (view,) = result.workers
     assert [model.id for model in view.models] == found
     assert (view.problem, view.default_model, view.agents[0].name) == ("slow today", "a/Big-1", "build")

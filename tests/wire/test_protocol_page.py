@@ -10,8 +10,8 @@ from offload.hub.greeting import PROTOCOL
 from offload.lsp.errors import response_error
 from offload.mcp.lines import MAX_LINE
 from offload.mcp.progress import EVERY_S
-from offload.wire.convert import _STATES
 from offload.wire.params import MAX_WAIT_S
+from offload.wire.standing import STATES
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "PROTOCOL.md").read_text(encoding="utf-8")
 BASES = (OffloadError, CallerError, WorkerError, EnvironmentFailure)
@@ -27,7 +27,7 @@ def test_every_error_stands_in_the_table_with_its_codes():
 
 def test_every_phase_stands_in_the_table_with_its_state():
     rows = dict(re.findall(r"^\| `(\w+)` \| `(\w+)`[^|]* \| [^|]+ \|$", PAGE, re.MULTILINE))
-    assert rows == {str(phase): str(_STATES[phase]) for phase in Phase}
+    assert rows == {str(phase): str(STATES[phase]) for phase in Phase}
 
 
 def test_the_numbers_on_the_page_are_those_of_the_code():

@@ -6,21 +6,19 @@ from collections.abc import Mapping, Sequence
 
 from offload.core.delegation import Live, Waited
 from offload.core.housekeeping import Cleaned, Looked
-from offload.core.ports import ModelInfo, WorkerInfo
 from offload.domain.anchor import Anchor
-from offload.domain.ask import Ask, AskKind, Closing
+from offload.domain.ask import Ask, Closing
 from offload.domain.budget import Budget
 from offload.domain.change import ChangeSet
 from offload.domain.errors import ApplyRefused, OffloadError
-from offload.domain.recipe import Recipe
 from offload.domain.route import Route
-from offload.domain.task import Phase, Task, TaskId
-from offload.domain.turn import INTERRUPTED, Activity, Failure, Turn
+from offload.domain.task import Task, TaskId
+from offload.domain.turn import Activity, Failure, Turn
 from offload.domain.usage import Usage
-from offload.wire.results import CleanedTask, CleanTasksResult, ListAgentsResult, TaskResult, WaitForTasksResult
+from offload.wire.results import CleanedTask, CleanTasksResult, TaskResult, WaitForTasksResult
+from offload.wire.standing import STATES, ended_phase, next_step, state
 from offload.wire.views import (
     ActivityView,
-    AgentView,
     AnchorView,
     AskView,
     BudgetView,
@@ -32,60 +30,16 @@ from offload.wire.views import (
     FileChangeView,
     HunkView,
     LandingView,
-    ModelView,
-    RecipeView,
     RouteView,
-    TaskState,
     TaskStatus,
     TaskView,
     TurnView,
     UsageView,
-    WorkerView,
 )
 
 PARTIAL_TEXT_LIMIT = 400
 CLOSED_ASKS_LIMIT = 20
 RESULT_TEXT_LIMIT = 3000
-
-_STATES: Mapping[Phase, TaskState] = {
-    Phase.QUEUED: TaskState.WORKING,
-    Phase.STARTING: TaskState.WORKING,
-    Phase.WORKING: TaskState.WORKING,
-    Phase.CHECKING: TaskState.WORKING,
-    Phase.CANCELLING: TaskState.WORKING,
-    Phase.RECOVERING: TaskState.WORKING,
-    Phase.READY: TaskState.COMPLETED,
-    Phase.FAILED: TaskState.FAILED,
-    Phase.CANCELLED: TaskState.CANCELLED,
-    Phase.INTERRUPTED: TaskState.FAILED,
-}
-
-_NEXT_STEPS: Mapping[Phase, str] = {
-    Phase.QUEUED: "It has just begun: call wait_for_tasks.",
-    Phase.STARTING: "The worker is being started: call wait_for_tasks.",
-    Phase.WORKING: "The worker is at work: call wait_for_tasks.",
-    Phase.CHECKING: "Checks run over the result: call wait_for_tasks.",
-    Phase.CANCELLING: "The worker is being stopped: call wait_for_tasks.",
-    Phase.RECOVERING: "The work was interrupted and is being looked for: call wait_for_tasks.",
-    Phase.READY: "Review it with get_task_result and get_changes; then the user takes it with `offload apply ID`, or "
-    "continue_task sends it back.",
-    Phase.FAILED: "Read the failure; resume_task tries on, continue_task says what to do differently, get_task_result shows "
-    "what was changed so far.",
-    Phase.CANCELLED: "resume_task takes it up again; get_task_result shows what was changed so far.",
-    Phase.INTERRUPTED: "resume_task lets the worker go on; get_task_result shows what was changed so far.",
-}
-
-
-def agents(
-    workers: Sequence[WorkerInfo], recipes: Sequence[Recipe], default_worker: str, search: str = ""
-) -> ListAgentsResult:
-    """What a task can be given to; `search` keeps the models whose id contains all of its words, in any case."""
-    words = search.lower().split()
-    return ListAgentsResult(
-        workers=[_worker(worker, words) for worker in workers],
-        recipes=[RecipeView(name=recipe.name, title=recipe.title) for recipe in recipes],
-        default_worker=default_worker,
-    )
 
 
 def status(task: Task, live: Live, now: float, *, progress: bool = True) -> TaskStatus:
@@ -111,7 +65,7 @@ def status(task: Task, live: Live, now: float, *, progress: bool = True) -> Task
         files_changed=None if turn.changes is None else len(turn.changes.files),
         needs_review=turn.needs_review,
         failure=_failure(turn.failure),
-        next_step=_next_step(task, live.place),
+        next_step=next_step(task, live.place),
         workspace=task.spec.workspace,
         path=task.spec.anchor.path if task.spec.anchor else "",
     )
@@ -122,10 +76,10 @@ def turn_status(task: Task, turn: Turn, live: Live, now: float) -> TaskStatus:
     whole = status(task, live, now)
     own = turn.own_changes
     last = turn.id == task.turn.id
-    phase = task.phase if last else _ended_phase(turn)
+    phase = task.phase if last else ended_phase(turn)
     return whole.model_copy(
         update={
-            "state": whole.state if last else _STATES[phase],
+            "state": whole.state if last else STATES[phase],
             "phase": phase,
             "activity": whole.activity if last else None,
             "asks": whole.asks if last else [],
@@ -141,13 +95,6 @@ def turn_status(task: Task, turn: Turn, live: Live, now: float) -> TaskStatus:
             "failure": _failure(turn.failure),
         }
     )
-
-
-def state(task: Task) -> TaskState:
-    """Where a task stands in the five words that MCP clients know."""
-    if task.asking:
-        return TaskState.INPUT_REQUIRED
-    return _STATES[task.phase]
 
 
 def task(task: Task, live: Live) -> TaskView:
@@ -185,11 +132,11 @@ def result(task: Task, turn: Turn, text_offset: int = 0, *, own: bool = False) -
     made = turn.own_changes if own else turn.changes
     end = text_offset + RESULT_TEXT_LIMIT
     last = turn.id == task.turn.id
-    phase = task.phase if last else _ended_phase(turn)
+    phase = task.phase if last else ended_phase(turn)
     return TaskResult(
         task_id=task.id,
         turn_id=turn.id,
-        state=state(task) if last else _STATES[phase],
+        state=state(task) if last else STATES[phase],
         phase=phase,
         text=turn.text[text_offset:end],
         text_offset=text_offset,
@@ -199,7 +146,7 @@ def result(task: Task, turn: Turn, text_offset: int = 0, *, own: bool = False) -
         usage=_usage(turn.usage),
         needs_review=turn.needs_review,
         failure=_failure(turn.failure),
-        next_step=_next_step(task),
+        next_step=next_step(task),
     )
 
 
@@ -271,28 +218,6 @@ def _looked(looked: Looked) -> CleanedTask:
     )
 
 
-def _next_step(task: Task, place: int | None = None) -> str:
-    if place is not None:
-        return f"Waits for a free place, number {place}: call wait_for_tasks."
-    if task.closed:
-        return "Closed: its result can still be read with get_task_result, and applied."
-    if state(task) is TaskState.INPUT_REQUIRED:
-        permission = any(ask.kind is AskKind.PERMISSION for ask in task.asks.values())
-        return f"Call answer_task with {'allow, always (for this task) or deny' if permission else 'one of the choices'}, then wait_for_tasks."
-    if task.phase is Phase.READY and any(landing.turn == task.turn.id for landing in task.landings):
-        return "Applied to the user's files; continue_task sends a follow-up."
-    return _NEXT_STEPS[task.phase].replace("ID", task.id)
-
-
-def _ended_phase(turn: Turn) -> Phase:
-    """The phase in which an earlier turn left the task."""
-    if turn.stopped:
-        return Phase.CANCELLED
-    if turn.failure is None:
-        return Phase.READY
-    return Phase.INTERRUPTED if turn.failure.code == INTERRUPTED else Phase.FAILED
-
-
 def _elapsed(turn: Turn, now: float) -> float:
     """Seconds of work: the time in the queue does not count, and a clock that was set back gives no negative time."""
     if turn.started_at is None:
@@ -320,29 +245,6 @@ def _turn(turn: Turn) -> TurnView:
         ],
         failure=_failure(turn.failure),
         needs_review=turn.needs_review,
-    )
-
-
-def _worker(worker: WorkerInfo, words: Sequence[str]) -> WorkerView:
-    return WorkerView(
-        name=worker.name,
-        version=worker.version,
-        agents=[AgentView(name=agent.name, description=agent.description) for agent in worker.agents],
-        models=[_model(model) for model in worker.models if all(word in model.id.lower() for word in words)],
-        default_model=worker.default_model,
-        profiles=list(worker.profiles),
-        problem=worker.problem,
-        note=worker.note,
-    )
-
-
-def _model(model: ModelInfo) -> ModelView:
-    return ModelView(
-        id=model.id,
-        name=model.name,
-        variants=list(model.variants),
-        input_price=model.input_price,
-        output_price=model.output_price,
     )
 
 

@@ -20,7 +20,7 @@ from offload.domain.errors import InvalidRequest
 from offload.domain.route import Route
 from offload.domain.task import Front, TaskId
 from offload.domain.turn import TurnId
-from offload.wire import convert
+from offload.wire import convert, offers
 from offload.wire.params import (
     AnswerTaskParams,
     ApplyTaskParams,
@@ -74,7 +74,7 @@ class Operation:
 
 async def _list_agents(delegation: Delegation, caller: Caller, params: ListAgentsParams) -> ListAgentsResult:
     workers = await delegation.list_agents(caller, params.worker)
-    return convert.agents(workers, delegation.recipes.all(), delegation.default_worker, params.search)
+    return offers.agents(workers, delegation.recipes.all(), delegation.default_worker, params.search)
 
 
 async def _start_task(delegation: Delegation, caller: Caller, params: StartTaskParams) -> TaskStatus:

@@ -1,0 +1,68 @@
+"""Where a task stands, in the few words that clients know, and what its caller can do next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from offload.domain.ask import AskKind
+from offload.domain.task import Phase, Task
+from offload.domain.turn import INTERRUPTED, Turn
+from offload.wire.views import TaskState
+
+STATES: Mapping[Phase, TaskState] = {
+    Phase.QUEUED: TaskState.WORKING,
+    Phase.STARTING: TaskState.WORKING,
+    Phase.WORKING: TaskState.WORKING,
+    Phase.CHECKING: TaskState.WORKING,
+    Phase.CANCELLING: TaskState.WORKING,
+    Phase.RECOVERING: TaskState.WORKING,
+    Phase.READY: TaskState.COMPLETED,
+    Phase.FAILED: TaskState.FAILED,
+    Phase.CANCELLED: TaskState.CANCELLED,
+    Phase.INTERRUPTED: TaskState.FAILED,
+}
+
+_NEXT_STEPS: Mapping[Phase, str] = {
+    Phase.QUEUED: "It has just begun: call wait_for_tasks.",
+    Phase.STARTING: "The worker is being started: call wait_for_tasks.",
+    Phase.WORKING: "The worker is at work: call wait_for_tasks.",
+    Phase.CHECKING: "Checks run over the result: call wait_for_tasks.",
+    Phase.CANCELLING: "The worker is being stopped: call wait_for_tasks.",
+    Phase.RECOVERING: "The work was interrupted and is being looked for: call wait_for_tasks.",
+    Phase.READY: "Review it with get_task_result and get_changes; then the user takes it with `offload apply ID`, or "
+    "continue_task sends it back.",
+    Phase.FAILED: "Read the failure; resume_task tries on, continue_task says what to do differently, get_task_result shows "
+    "what was changed so far.",
+    Phase.CANCELLED: "resume_task takes it up again; get_task_result shows what was changed so far.",
+    Phase.INTERRUPTED: "resume_task lets the worker go on; get_task_result shows what was changed so far.",
+}
+
+
+def state(task: Task) -> TaskState:
+    """Where a task stands in the five words that MCP clients know."""
+    if task.asking:
+        return TaskState.INPUT_REQUIRED
+    return STATES[task.phase]
+
+
+def next_step(task: Task, place: int | None = None) -> str:
+    """What to call now; `place` is the task's in the queue, None when it does not wait for one."""
+    if place is not None:
+        return f"Waits for a free place, number {place}: call wait_for_tasks."
+    if task.closed:
+        return "Closed: its result can still be read with get_task_result, and applied."
+    if state(task) is TaskState.INPUT_REQUIRED:
+        permission = any(ask.kind is AskKind.PERMISSION for ask in task.asks.values())
+        return f"Call answer_task with {'allow, always (for this task) or deny' if permission else 'one of the choices'}, then wait_for_tasks."
+    if task.phase is Phase.READY and any(landing.turn == task.turn.id for landing in task.landings):
+        return "Applied to the user's files; continue_task sends a follow-up."
+    return _NEXT_STEPS[task.phase].replace("ID", task.id)
+
+
+def ended_phase(turn: Turn) -> Phase:
+    """The phase in which an earlier turn left the task."""
+    if turn.stopped:
+        return Phase.CANCELLED
+    if turn.failure is None:
+        return Phase.READY
+    return Phase.INTERRUPTED if turn.failure.code == INTERRUPTED else Phase.FAILED
