@@ -7,7 +7,8 @@ import shutil
 import pytest
 
 from offload.core.ports import AskOver
-from offload.core.supervisor import MESSAGE, RETRY_STORAGE_S, TRANSCRIPT
+from offload.core.record import RETRY_STORAGE_S
+from offload.core.verdict import MESSAGE, TRANSCRIPT
 from offload.domain.ask import AskOutcome
 from offload.domain.errors import StorageFailed
 from offload.domain.lifecycle import AskClosed

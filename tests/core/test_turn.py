@@ -7,7 +7,7 @@ import pytest
 
 from offload.core.limits import Limits
 from offload.core.ports import Doing, Opened, Said, Seen
-from offload.core.supervisor import RETRY_STORAGE_S
+from offload.core.record import RETRY_STORAGE_S
 from offload.domain.ask import Answer
 from offload.domain.errors import GitFailed, NotAWorkspace, TurnLost, UnknownAsk, UnknownModel, WorkerMissing
 from offload.domain.lifecycle import ActivityChanged, SessionOpened, TurnEnded

@@ -4,13 +4,13 @@ who asked for it: a request, an editor or a front may go away and the turn goes 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any
 
 from offload.core.admission import Admission
 from offload.core.asks import Asks, not_open, with_always
@@ -29,61 +29,34 @@ from offload.core.ports import (
     Said,
     Seen,
     TurnOrder,
-    Unstopped,
     Used,
     Worker,
-    WorkerTurn,
     Workspace,
 )
+from offload.core.record import Record
+from offload.core.run import Run, stop_when_due
+from offload.core.verdict import bounded, verdict, verdict_unread
 from offload.core.watch import BUDGET, Watch
 from offload.domain.ask import Answer, AskId
 from offload.domain.change import ChangeSet
-from offload.domain.errors import Defect, OffloadError, StorageFailed, TurnLost
+from offload.domain.errors import Defect, OffloadError, TurnLost
 from offload.domain.lifecycle import (
     ActivityChanged,
     Admitted,
     Asked,
-    CannotResume,
     SessionOpened,
     Snapshotted,
-    StopIncomplete,
-    Stopped,
     StopRequested,
-    TurnEnded,
     TurnEvent,
     TurnFailed,
     TurnSeen,
     UsageSeen,
     WorkLost,
 )
-from offload.domain.route import differences
 from offload.domain.task import Phase, Task, TaskId
-from offload.domain.text import cut
 from offload.domain.turn import Failure, TurnId
 
-T = TypeVar("T")
-
-RETRY_STORAGE_S = 1.0
 LOOKS = 3  # how often a worker that goes away is tried in one turn
-TRANSCRIPT = 1 << 20  # characters of a turn's final text that are kept
-MESSAGE = 1 << 12  # and of the reason of a failure
-
-
-@dataclass(eq=False)
-class Run:
-    """A turn that runs here: what it takes to stop it and to answer it.
-
-    `beside` holds what runs along with the worker and ends with it; `watch` says why the turn must end.
-    """
-
-    turn: TurnId
-    environment: Mapping[str, str]
-    watch: Watch
-    asks: Asks = field(init=False)
-    running: asyncio.Task[None] = field(init=False)
-    worker_turn: WorkerTurn | None = None
-    text: str = ""
-    beside: list[asyncio.Task[None]] = field(default_factory=list)
 
 
 class Supervisor:
@@ -104,6 +77,7 @@ class Supervisor:
         self._worker = worker
         self._limits = limits
         self._defect = defect
+        self._record = Record(ledger, defect)
         self._runs: dict[TurnId, Run] = {}
         self._group = asyncio.TaskGroup()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -196,10 +170,10 @@ class Supervisor:
         try:
             # The end is recorded when the place is free again, so that whoever sees it can go on at once.
             ended = await self._turn(task_id, run)
-            await self._record(task_id, replace(ended, worked_s=run.watch.worked_s))
+            await self._record.event(task_id, replace(ended, worked_s=run.watch.worked_s))
         except Exception as error:  # noqa: BLE001 - the edge of the turn: what goes wrong ends this turn, not the hub.
-            failure = self._failure(task_id, error)
-            await self._record(task_id, TurnFailed(at=self._clock.now(), turn=run.turn, failure=failure))
+            failure = self._record.failure(task_id, error)
+            await self._record.event(task_id, TurnFailed(at=self._clock.now(), turn=run.turn, failure=failure))
         finally:
             self._runs.pop(run.turn, None)
 
@@ -210,12 +184,12 @@ class Supervisor:
         if not task.base:
             taken = await self._workspace.snapshot(root, task.spec.buffers)
             snapshotted = Snapshotted(at=self._clock.now(), turn=run.turn, base=taken.base, notes=taken.notes)
-            task = await self._record(task_id, snapshotted)
+            task = await self._record.event(task_id, snapshotted)
         if task.phase is Phase.QUEUED and self.admission.full(task.spec.workspace):
             self._spawn(f"the check of task {task_id}", partial(self._check, task, run))
         async with self.admission.place(task.spec.workspace, task_id, at_once=task.phase is Phase.RECOVERING):
             if task.phase is Phase.QUEUED:
-                await self._record(task_id, Admitted(at=self._clock.now(), turn=run.turn))
+                await self._record.event(task_id, Admitted(at=self._clock.now(), turn=run.turn))
                 tasks, daily_cost, now = self._ledger.all(), self._limits.daily_cost, self._clock.now()
                 if reached := overdrawn(tasks, task.spec.workspace, daily_cost, now):
                     return TurnFailed(at=now, turn=run.turn, failure=Failure(BUDGET, f"it was not begun: {reached}"))
@@ -226,7 +200,7 @@ class Supervisor:
         try:
             await self._worker(task.turn.asked.worker).check(task.turn.asked, run.environment, task.turn.session)
         except OffloadError as error:
-            failed = TurnFailed(at=self._clock.now(), turn=run.turn, failure=self._failure(task.id, error))
+            failed = TurnFailed(at=self._clock.now(), turn=run.turn, failure=self._record.failure(task.id, error))
 
             def fail(now: Task) -> list[TurnFailed]:
                 return [failed] if now.phase is Phase.QUEUED and now.turn.id == run.turn else []
@@ -264,7 +238,7 @@ class Supervisor:
             if phase is Phase.CANCELLING:
                 return lost
             if phase is not Phase.RECOVERING:
-                await self._record(task_id, WorkLost(at=self._clock.now(), turn=run.turn, reason=end.reason))
+                await self._record.event(task_id, WorkLost(at=self._clock.now(), turn=run.turn, reason=end.reason))
             if end.sure:
                 return lost
         assert lost is not None
@@ -282,7 +256,7 @@ class Supervisor:
                     return Halted()
                 run.worker_turn = run.asks.worker_turn = worker_turn
                 self._beside(run, f"the watch of task {task_id}", run.watch.run)
-                self._beside(run, f"the limits of task {task_id}", partial(_stop_when_due, run.watch, worker_turn))
+                self._beside(run, f"the limits of task {task_id}", partial(stop_when_due, run.watch, worker_turn))
                 try:
                     if self._stopping(task_id):
                         await worker_turn.stop()
@@ -312,7 +286,7 @@ class Supervisor:
         recovering = self._ledger.get(task_id).phase is Phase.RECOVERING
         if isinstance(error, TurnLost) or (expected and recovering):
             return Lost(str(error), run.text, sure=not isinstance(error, TurnLost))
-        return Failed(self._failure(task_id, error), run.text)
+        return Failed(self._record.failure(task_id, error), run.text)
 
     def _stopping(self, task_id: TaskId) -> bool:
         return self._ledger.get(task_id).stop_requested
@@ -329,23 +303,23 @@ class Supervisor:
         at, turn = self._clock.now(), run.turn
         match event:
             case Opened():
-                await self._record(task_id, SessionOpened(at=at, turn=turn, session=event.session))
+                await self._record.event(task_id, SessionOpened(at=at, turn=turn, session=event.session))
             case Seen():
-                await self._record(task_id, TurnSeen(at=at, turn=turn))
+                await self._record.event(task_id, TurnSeen(at=at, turn=turn))
             case Doing():
-                await self._record(task_id, ActivityChanged(at=at, turn=turn, activity=event.activity))
+                await self._record.event(task_id, ActivityChanged(at=at, turn=turn, activity=event.activity))
             case Said():
                 run.text = (run.text + event.text)[-self._limits.live_text :]
             case Used():
                 worked_s = run.watch.worked_s
                 seen = UsageSeen(at=at, turn=turn, usage=event.usage, ran=event.ran, worked_s=worked_s)
-                await self._record(task_id, seen)
+                await self._record.event(task_id, seen)
             case AskOpened():
-                await self._record(task_id, Asked(at=at, turn=turn, ask=with_always(event.ask)))
+                await self._record.event(task_id, Asked(at=at, turn=turn, ask=with_always(event.ask)))
                 run.asks.opened(event.ask.id)
             case AskOver():
                 closed = run.asks.over(event)
-                await self._stored(task_id, "AskClosed", lambda: run.asks.close(closed))
+                await self._record.stored(task_id, "AskClosed", lambda: run.asks.close(closed))
             case _:
                 pass  # `Alive` is for the watch alone.
         run.watch.noted(event)
@@ -353,41 +327,12 @@ class Supervisor:
     async def _verdict(self, task_id: TaskId, run: Run, end: End) -> TurnEvent:
         """How the turn ended, with what the worker changed read from git first, so that no status is early."""
         task = self._ledger.get(task_id)
-        at, turn = self._clock.now(), run.turn
-        end = _bounded(end)
+        at, end = self._clock.now(), bounded(end)
         try:
-            changes, own = await self._stored(task_id, "the result", lambda: self._collect(task))
+            changes, own = await self._record.stored(task_id, "the result", lambda: self._collect(task))
         except OffloadError as error:
-            if isinstance(end, Unstopped):  # That is worse.
-                return StopIncomplete(at=at, turn=turn, survivors=end.survivors, text=end.text)
-            message = f"the worker ended, but its changes could not be read: {error}; its folder is kept"
-            failure = end.failure if isinstance(end, Failed) else Failure("collect", message)
-            return TurnFailed(at=at, turn=turn, failure=failure, text=end.text)
-        if isinstance(end, Unstopped):
-            survivors = end.survivors
-            return StopIncomplete(at=at, turn=turn, survivors=survivors, text=end.text, changes=changes, own=own)
-        if isinstance(end, Lost):
-            return CannotResume(at=at, turn=turn, reason=end.reason, text=end.text, changes=changes, own=own)
-        if isinstance(end, Halted) and run.watch.why is not None and not task.stop_requested:
-            return TurnFailed(at=at, turn=turn, failure=run.watch.why, text=end.text, changes=changes, own=own)
-        if isinstance(end, Halted):
-            return Stopped(at=at, turn=turn, text=end.text, changes=changes, own=own)
-        if isinstance(end, Failed):
-            return TurnFailed(at=at, turn=turn, failure=end.failure, text=end.text, changes=changes, own=own)
-        if not end.text.strip() and not (own or changes).files:
-            failure = Failure("nothing_produced", "the worker ended without a word and without a change")
-            return TurnFailed(at=at, turn=turn, failure=failure, changes=changes, own=own)
-        doubts = [doubt for doubt in (end.doubt, *differences(task.turn.asked, end.ran)) if doubt]
-        return TurnEnded(
-            at=at,
-            turn=turn,
-            text=end.text,
-            changes=changes,
-            own=own,
-            ran=end.ran,
-            usage=end.usage,
-            needs_review="; ".join(doubts),
-        )
+            return verdict_unread(task, at, end, error)
+        return verdict(task, at, end, changes, own, run.watch.why)
 
     async def _collect(self, task: Task) -> tuple[ChangeSet, ChangeSet | None]:
         """All since the task's base; and what the turn did, where an earlier one left something."""
@@ -398,38 +343,5 @@ class Supervisor:
             return changes, None
         return changes, await self._workspace.between(root, earlier, changes.result)
 
-    def _failure(self, task_id: TaskId, error: Exception) -> Failure:
-        """What is told of an error. What should not happen goes to the log as well."""
-        if isinstance(error, OffloadError) and not isinstance(error, Defect):
-            return Failure(error.code, str(error))
-        self._defect(f"task {task_id}", error)
-        return Failure(Defect.code, f"offload made a mistake: {error!r}; see the hub's log")
-
-    async def _record(self, task_id: TaskId, event: TurnEvent) -> Task:
-        return await self._stored(task_id, type(event).__name__, lambda: self._ledger.record(task_id, event))
-
-    async def _stored(self, task_id: TaskId, what: str, store: Callable[[], Awaitable[T]]) -> T:
-        """What cannot be written now, because the disk is full, is tried again: what happened happened, and nobody else will
-        say it."""
-        while True:
-            try:
-                return await store()
-            except StorageFailed as error:
-                self._defect(f"{what} of task {task_id} is not stored yet", error)
-                await self._clock.sleep(RETRY_STORAGE_S)
-
     def _moved(self, task_id: TaskId) -> None:
         self._ledger.feed.publish(self._ledger.get(task_id))
-
-
-async def _stop_when_due(watch: Watch, worker_turn: WorkerTurn) -> None:
-    await watch.ended.wait()
-    await worker_turn.stop()
-
-
-def _bounded(end: End) -> End:
-    """A worker may say anything, and a provider may answer with a whole page."""
-    text = cut(end.text, TRANSCRIPT)
-    if isinstance(end, Failed):
-        return replace(end, text=text, failure=replace(end.failure, message=cut(end.failure.message, MESSAGE)))
-    return replace(end, text=text)
