@@ -7,23 +7,25 @@ import posixpath
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
-from offload.core.briefing import Briefing, StartRequest, asks_for_the_same, relative_path
+from offload.core.briefing import Briefing, StartRequest, asks_for_the_same
 from offload.core.caller import Caller
+from offload.core.defaults import Defaults
 from offload.core.documents import Documents
 from offload.core.feed import Watcher
 from offload.core.housekeeping import Cleaned, CleanRequest, Housekeeping
-from offload.core.idempotency import Starts, Turnstile, answered, closing_of, continued, landed, told
+from offload.core.idempotency import Starts, Turnstile, answered, continued, landed
 from offload.core.ids import new_task_id, new_turn_id
 from offload.core.ledger import Ledger
 from offload.core.limits import Limits, overdrawn, spent
 from offload.core.ports import Recipes, Source, Worker, WorkerInfo, Workspace
+from offload.core.refusals import must_rest, narrowed, newest_changes, open_ask
 from offload.core.supervisor import Supervisor
-from offload.core.timing import within
+from offload.core.waiting import Waited, WaitFor, wait_for
 from offload.domain.anchor import Block
-from offload.domain.ask import Answer, Ask, AskId, AskKind
+from offload.domain.ask import Answer, AskId, AskKind
 from offload.domain.budget import Budget
 from offload.domain.change import ChangeSet
 from offload.domain.errors import (
@@ -31,10 +33,7 @@ from offload.domain.errors import (
     BudgetSpent,
     InvalidRequest,
     KeyReused,
-    UnknownAsk,
     UnknownTask,
-    UnknownWorker,
-    UnsupportedProfile,
     WrongPhase,
 )
 from offload.domain.lifecycle import Closed, Continued, Created, Landed
@@ -50,25 +49,6 @@ RESUMED = (
 )
 
 __all__ = ["RESUMED", "Delegation", "Live", "StartRequest", "WaitFor", "Waited"]
-
-
-@dataclass(frozen=True, slots=True)
-class WaitFor:
-    """`every` waits for all tasks to rest, else for one; `after_revision` ends the wait at any later revision. An open ask ends it
-    too, unless `after_revision` says that it is known."""
-
-    tasks: tuple[TaskId, ...]
-    every: bool
-    timeout_s: float
-    after_revision: Mapping[str, int] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Waited:
-    """`done` says whether what was waited for has come; `tasks` stand as they do now, in the order that was asked."""
-
-    done: bool
-    tasks: tuple[Task, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +85,7 @@ class Delegation:
         self._supervisor = supervisor
         self._workspace = workspace
         self._workers = workers
-        self._default_route = default_route
-        self._default_profile = default_profile
+        self._defaults = Defaults(workers, default_route, default_profile, limits.budget)
         self._limits = limits
         self._starts = Starts()
         self._briefing = Briefing(workspace, source, documents)
@@ -116,7 +95,7 @@ class Delegation:
 
     async def list_agents(self, caller: Caller, worker: str = "") -> Sequence[WorkerInfo]:
         """What every worker, or the named one, offers to this caller."""
-        chosen = [self._worker(worker)] if worker else list(self._workers.values())
+        chosen = [self._defaults.worker(worker)] if worker else list(self._workers.values())
         return await asyncio.gather(*(each.describe(caller.environment) for each in chosen))
 
     async def start(self, caller: Caller, request: StartRequest) -> Task:
@@ -124,8 +103,8 @@ class Delegation:
         does the same request of a caller who was not told of the first within a minute. Raises `UnsupportedProfile`,
         `BudgetSpent`."""
         recipe = self.recipes.get(request.recipe)
-        route = self._route(request.route)
-        request = self._completed(request, route)
+        route = self._defaults.route(request.route)
+        request = self._defaults.completed(request, route)
         root = Path(posixpath.normpath((caller.workspace / request.workspace).as_posix()))
         located = await self._workspace.locate(root)  # refuses a folder that is not there
         if not request.workspace:
@@ -153,7 +132,7 @@ class Delegation:
             raise InvalidRequest("brief is empty: say what is to be done next")
 
         def follow_up(task: Task) -> list[Continued]:
-            _must_rest(task, "continued")
+            must_rest(task, "continued")
             self._look_for_room(task, budget)
             now, last = self.clock.now(), task.turn
             # A worker that was never reached knows nothing of the task yet.
@@ -188,7 +167,7 @@ class Delegation:
         """A new turn, in the same session and folder, for one that did not end well. Raises `WrongPhase` for any other."""
 
         def again(task: Task) -> list[Continued]:
-            _must_rest(task, "resumed")
+            must_rest(task, "resumed")
             if task.phase is Phase.READY:
                 raise WrongPhase(f"task {task.id} is ready; send a follow-up with continue_task")
             self._look_for_room(task, Budget())
@@ -211,28 +190,14 @@ class Delegation:
             task = self.get(task.id)
             if answered(task, key, ask, answer):
                 return task
-            wanted = _open_ask(task, ask)
+            wanted = open_ask(task, ask)
             if wanted.kind is AskKind.PERMISSION and answer.choice not in wanted.choices:
                 raise InvalidRequest(f"choice must be one of {', '.join(wanted.choices)}, not {answer.choice!r}")
             return await self._supervisor.answer(task, wanted.id, answer, by=caller.who, key=key)
 
     async def wait(self, wanted: WaitFor) -> Waited:
         """Until the tasks rest, one has news or asks, or the time is over; the tasks go on whatever becomes of the wait."""
-        ids = tuple(self.get(task_id).id for task_id in wanted.tasks)
-        with self._ledger.feed.watching() as watcher:
-            done = await within(self.clock, wanted.timeout_s, self._come(watcher, ids, wanted))
-            return Waited(bool(done), tuple(self.get(task_id) for task_id in ids))
-
-    async def _come(self, watcher: Watcher, ids: Sequence[TaskId], wanted: WaitFor) -> bool:
-        seen = {self.get(TaskId(key)).id: revision for key, revision in (wanted.after_revision or {}).items()}
-        while True:
-            tasks = [self.get(task_id) for task_id in ids]
-            resting = [not task.live for task in tasks]
-            if all(resting) if wanted.every else any(resting):
-                return True
-            if any(task.revision > seen[task.id] if task.id in seen else task.asking for task in tasks):
-                return False
-            await watcher.changes()
+        return await wait_for(self._ledger, wanted)
 
     def get(self, task_id: TaskId) -> Task:
         return self._ledger.get(task_id)
@@ -269,7 +234,7 @@ class Delegation:
         """Release the worker's session and the task folder; what the task changed stays readable."""
 
         def closed(task: Task) -> list[Closed]:
-            _must_rest(task, "closed")
+            must_rest(task, "closed")
             return [Closed(at=self.clock.now())]
 
         async def close() -> Task:
@@ -302,11 +267,11 @@ class Delegation:
         """All that the task changed since its base, which is what `apply` takes; with `turn_id` what that turn changed since
         it began. The patch is narrowed to `paths`."""
         task = self.get(task_id)
-        changes = self.turn(task, turn_id).own_changes if turn_id else _changes(task)[1]
+        changes = self.turn(task, turn_id).own_changes if turn_id else newest_changes(task)[1]
         if changes is None:
             raise WrongPhase(f"turn {turn_id} of task {task.id} has no changes yet")
         root = Path(task.spec.workspace)
-        return task, changes, await self._workspace.diff(root, changes, _narrowed(root, changes, paths))
+        return task, changes, await self._workspace.diff(root, changes, narrowed(root, changes, paths))
 
     async def apply(
         self, caller: Caller, task_id: TaskId, paths: Sequence[str] = (), key: str = ""
@@ -321,13 +286,13 @@ class Delegation:
             before = landed(task, key, paths)
             if before is not None:
                 return task, before.paths
-            _must_rest(task, "applied", closed_too=True)
-            turn_id, changes = _changes(task)
+            must_rest(task, "applied", closed_too=True)
+            turn_id, changes = newest_changes(task)
             if not changes.files:
                 raise ApplyRefused(f"task {task.id} changed no file")
             root = Path(task.spec.workspace)
             unsaved = await self._briefing.unsaved(root)
-            applied = await self._workspace.apply(root, changes, unsaved, _narrowed(root, changes, paths))
+            applied = await self._workspace.apply(root, changes, unsaved, narrowed(root, changes, paths))
             now = self.clock.now()
             landing = Landing(turn_id, changes.result, applied.paths, now, tuple(paths), key, applied.unchanged)
             return await self._ledger.record(task.id, Landed(at=now, landing=landing)), applied.paths
@@ -344,36 +309,8 @@ class Delegation:
         """The innermost named block of `text` at a position (0-based; `column` counts code points)."""
         return await self.source.block_at(path, text, line, column)
 
-    def _worker(self, name: str) -> Worker:
-        worker = self._workers.get(name)
-        if worker is None:
-            raise UnknownWorker(f"there is no worker {name!r}; there are {', '.join(self._workers)}")
-        return worker
-
-    def _route(self, asked: Route) -> Route:
-        """The defaults filled in: agent and model of the settings belong to the default worker only."""
-        default = self._default_route
-        worker = asked.worker or default.worker
-        self._worker(worker)
-        if worker != default.worker:
-            return asked
-        if asked.model:
-            return Route(worker, asked.agent or default.agent, asked.model, asked.variant)
-        return Route(worker, asked.agent or default.agent, default.model, asked.variant or default.variant)
-
     def _launch(self, caller: Caller) -> Callable[[Task], None]:
         return lambda task: self._supervisor.launch(task, caller.environment)
-
-    def _completed(self, request: StartRequest, route: Route) -> StartRequest:
-        """With what the settings say of limits and profile where it says nothing."""
-        profile = request.profile or self._default_profile
-        can = self._workers[route.worker].profiles
-        if profile not in can:
-            known = ", ".join(each for each in Profile if each in can)
-            raise UnsupportedProfile(
-                f"the worker {route.worker!r} cannot enforce the profile {profile}; it can {known}"
-            )
-        return replace(request, profile=profile, budget=request.budget.over(self._limits.budget))
 
     def _started_before(self, caller: Caller, request: StartRequest, root: Path, route: Route) -> Task | None:
         """The task that this very request was for. Raises `KeyReused` when its key came with another."""
@@ -403,39 +340,3 @@ class Delegation:
         reached = overdrawn(self._ledger.all(), workspace, self._limits.daily_cost, self.clock.now())
         if reached:
             raise BudgetSpent(f"nothing is started here any more today: {reached}")
-
-
-def _must_rest(task: Task, what: str, *, closed_too: bool = False) -> None:
-    if task.live:
-        stands = "waits for an answer" if task.asking else f"is {task.phase}"
-        raise WrongPhase(f"task {task.id} {stands}; it can be {what} when it is over: wait for it, or cancel it")
-    if task.closed and not closed_too:
-        raise WrongPhase(f"task {task.id} is closed and cannot be {what}; start a new one")
-
-
-def _open_ask(task: Task, ask_id: AskId) -> Ask:
-    if ask_id in task.asks:
-        return task.asks[ask_id]
-    if not ask_id and len(task.asks) == 1:
-        return next(iter(task.asks.values()))
-    closing = closing_of(task, ask_id)
-    if closing is not None:
-        raise UnknownAsk(f"{ask_id} of task {task.id} is closed: {told(closing)}")
-    known = f"open are {', '.join(task.asks)}" if task.asks else "nothing is open"
-    raise UnknownAsk(f"task {task.id} has no open ask {ask_id!r}; {known}")
-
-
-def _changes(task: Task) -> tuple[TurnId, ChangeSet]:
-    """The newest change set and its turn: each turn's holds everything since the task's base."""
-    for turn in reversed(task.turns):
-        if turn.changes is not None:
-            return turn.id, turn.changes
-    raise WrongPhase(f"task {task.id} has no changes yet; it is {task.phase}")
-
-
-def _narrowed(root: Path, changes: ChangeSet, paths: Sequence[str]) -> Sequence[str]:
-    wanted = [relative_path(root, path) for path in paths]
-    missing = sorted(set(wanted) - {file.path for file in changes.files})
-    if missing:
-        raise InvalidRequest(f"not changed by this task: {', '.join(missing)}")
-    return wanted
