@@ -10,6 +10,7 @@ import pytest
 
 from offload.domain.errors import WorkerBroken
 from offload.processes import Identity, Processes, alive
+from offload.workers.opencode import marks
 from offload.workers.opencode.find import Finder
 from offload.workers.opencode.servers import Attach, Launch, Servers
 from offload.workers.registry import agents
@@ -184,6 +185,44 @@ async def test_a_server_that_was_found_again_is_ended_with_the_hub(rig):
         pass
     await second.aclose()
     assert not alive(server.identity)
+
+
+async def test_the_end_of_a_server_that_was_found_again_is_noticed_by_who_wants_it(rig):
+    """Nobody waits for a process that is no child; whoever looks first tells of its end."""
+    first, second = rig.servers(), rig.servers()
+    async with first.use({}) as server, second.use({}) as again:
+        pass
+    psutil.Process(server.identity.pid).kill()
+    await until(lambda: not alive(server.identity))
+    async with second.use({}) as other:
+        assert other.identity != server.identity
+    assert again.why == "has ended"
+
+
+async def test_the_end_of_a_server_that_is_being_stopped_is_told_by_its_stop(rig):
+    first, second = rig.servers(), rig.servers()
+    async with first.use({}), second.use({}) as again:
+        await rig.clock.sleepers(3)
+    await again.stop()
+    rig.clock.advance(2)
+    async with second.use({}) as other:
+        assert other.identity != again.identity
+    assert again.why == "was stopped"
+
+
+async def test_a_server_that_runs_with_the_environment_of_another_is_started_again_for_its_own(rig):
+    """A session of it was followed from another environment, by a hub that had only that one at hand."""
+    first, second = rig.servers(), rig.servers()
+    async with first.use({"A": "1"}) as server:
+        marks.keep(server.folder, "ses_1", server.identity)
+    await first.aclose()
+    async with second.use({"A": "2"}, "ses_1") as followed:
+        assert followed.folder == server.folder
+        async with second.use({"A": "1"}) as shared:
+            assert shared is followed, "its user must not lose it"
+    async with second.use({"A": "1"}) as other:
+        assert (other.folder, other.identity != followed.identity) == (server.folder, True)
+        assert psutil.Process(other.identity.pid).environ()["A"] == "1"
 
 
 @pytest.mark.parametrize("trouble", ["another version", "refused"])

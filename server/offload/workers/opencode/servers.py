@@ -387,6 +387,7 @@ async def _notice(server: Server) -> None:
         await server.gone.wait()
     elif not server.why:
         server.end("has ended")
+        await _let_go(server)
 
 
 async def _let_go(server: Server) -> None:
