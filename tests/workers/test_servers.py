@@ -187,6 +187,24 @@ async def test_a_server_that_was_found_again_is_ended_with_the_hub(rig):
     assert not alive(server.identity)
 
 
+async def test_a_hub_looks_at_its_start_for_what_an_earlier_one_left(rig):
+    """A living server is watched, so that it ends when nobody needs it; the file of one that has ended is removed."""
+    first, second = rig.servers(), rig.servers()
+    async with first.use({"A": "1"}) as server, first.use({"A": "2"}) as dead, first.use({"A": "3"}) as used:
+        pass
+    (kept,) = [file for file in rig.files() if file.parent == dead.folder]
+    content = kept.read_text()
+    psutil.Process(dead.identity.pid).kill()
+    await until(dead.gone.is_set)
+    kept.write_text(content)
+    async with second.use({"A": "3"}):
+        await second.adopt()
+        await until(lambda: len(second.identities()) == 2 and not kept.exists())
+    assert set(second.identities()) == {server.identity, used.identity}
+    await second.aclose()
+    assert not alive(server.identity)
+
+
 async def test_the_end_of_a_server_that_was_found_again_is_noticed_by_who_wants_it(rig):
     """Nobody waits for a process that is no child; whoever looks first tells of its end."""
     first, second = rig.servers(), rig.servers()
