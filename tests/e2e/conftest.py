@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.stage import Stage
+from tests.e2e.stage import BOUND_S, Stage
 from tests.fakes import model as fake_model
 
 
@@ -12,6 +12,7 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.opencode)
+            item.add_marker(pytest.mark.timeout(2 * BOUND_S))  # so that the wait itself says what did not come
 
 
 @pytest.fixture(scope="session")

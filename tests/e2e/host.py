@@ -61,6 +61,14 @@ async def until(client, task_id, wanted):
         after = waited["after_revision"]
 
 
+async def rested(client, task_id):
+    """The task once it rests. A busy machine can take longer to start a worker than one call may wait."""
+    while True:
+        waited = await facts(client, "wait_for_tasks", task_ids=[task_id], timeout_s=45)
+        if waited["done"]:
+            return waited["tasks"][0]
+
+
 class BareHost:
     """A host that writes and reads its lines itself; `process` is the front."""
 

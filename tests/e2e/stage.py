@@ -23,7 +23,7 @@ from offload.processes import alive, identify
 
 ROOT = Path(__file__).resolve().parents[2]
 OFFLOAD = Path(sys.executable).with_name("offload")
-BOUND_S = 60  # the one bound of everything that is waited for
+BOUND_S = 120  # the one bound of everything that is waited for
 KEY = "sk-canary-0f3b5d71a9"  # the provider's key, which must come to the model and be nowhere else
 
 SOURCE = """def area(width, height):
@@ -151,7 +151,7 @@ class Stage:
         ours = [psutil.Process(pid) for pid in pids if pid is not None and psutil.pid_exists(pid)]
         trees = {identify(one.pid) for each in ours for one in (each, *each.children(recursive=True))}
         self.stop()
-        left = [one.pid for one in trees if not gone(one, 10)]
+        left = [one.pid for one in trees if not gone(one, 30)]
         for pid in left:
             os.kill(pid, signal.SIGKILL)
         servers, errors = self.opencode(), self.errors()

@@ -7,7 +7,7 @@ import pytest
 from offload.cli.exits import Exit
 from offload.hub.greeting import NOT_A_PERSON
 from tests.e2e.editor import editing
-from tests.e2e.host import facts, hosting, until
+from tests.e2e.host import facts, hosting, rested, until
 from tests.e2e.stage import OFFLOAD, Stage, brief, shell, write
 
 
@@ -47,7 +47,8 @@ async def test_the_hub_tells_who_is_connected_and_its_log_what_became_of_each_ta
     """The log names tasks and phases, and says nothing of what they are about."""
     words = "a very secret plan"
     async with hosting(stage, project) as client, editing(stage, project):
-        started = await facts(client, "start_task", brief=brief(write("a.txt", "a\n"), f"::text {words}"), wait_s=45)
+        started = await facts(client, "start_task", brief=brief(write("a.txt", "a\n"), f"::text {words}"))
+        await rested(client, started["task_id"])
         fronts = {front["kind"]: front["client"] for front in stage.json("hub", "status")["fronts"]}
         assert fronts == {"mcp": "claude-code", "lsp": "an editor of tests"}
     lines = [json.loads(line) for line in (stage.state / "hub.log").read_text().splitlines()]
@@ -67,7 +68,8 @@ async def test_a_task_is_done_without_a_home(model, home):
         stage.environ["HOME"] = home
     try:
         async with hosting(stage, project) as client:
-            done = await facts(client, "start_task", brief=brief(write("a.txt", "a\n")), wait_s=45)
+            started = await facts(client, "start_task", brief=brief(write("a.txt", "a\n")))
+            done = await rested(client, started["task_id"])
             assert (done["phase"], done.get("files_changed")) == ("ready", 1), json.dumps(done.get("failure"))
     finally:
         stage.close()

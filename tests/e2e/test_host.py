@@ -8,7 +8,7 @@ import sys
 import psutil
 import pytest
 
-from tests.e2e.host import MODES, facts, hosting, refusal, until
+from tests.e2e.host import MODES, facts, hosting, refusal, rested, until
 from tests.e2e.stage import BOUND_S, OFFLOAD, brief, reached, shell, write
 
 LONG = "word " * 3000
@@ -129,7 +129,8 @@ async def test_what_is_not_there_is_told_with_what_is(stage, project):
             ("unknown_model", "fake/worker", {"model": "fake/workr"}),
             ("unknown_agent", "build", {"agent": "bild"}),
         ):
-            failed = await facts(client, "start_task", brief="x", wait_s=45, **wrong)
+            started = await facts(client, "start_task", brief="x", **wrong)
+            failed = await rested(client, started["task_id"])
             assert (failed["phase"], failed["failure"]["code"]) == ("failed", code)
             assert told in failed["failure"]["message"]
 

@@ -7,7 +7,7 @@ import signal
 import pytest
 
 from offload.cli.exits import Exit
-from tests.e2e.host import BareHost, facts, hosting, until
+from tests.e2e.host import BareHost, facts, hosting, rested, until
 from tests.e2e.stage import BOUND_S, Stage, brief, reached, shell, write
 
 
@@ -62,13 +62,14 @@ async def test_after_a_crash_of_everything_the_task_is_there_with_its_changes_an
     async with hosting(stage, project) as client:
         (listed,) = (await facts(client, "list_tasks", workspace=str(project)))["tasks"]
         assert listed["task_id"] == task_id
-        (task,) = (await facts(client, "wait_for_tasks", task_ids=[task_id], timeout_s=45))["tasks"]
+        task = await rested(client, task_id)
         assert (task["phase"], task["state"], task["files_changed"]) == ("interrupted", "failed", 1)
         result = await facts(client, "get_task_result", task_id=task_id)
         assert [file["path"] for file in result["changes"]["files"]] == ["a.txt"]
         assert "resume_task" in task["next_step"]
         steps = brief(write("b.txt", "b\n"), "::text Both.")
-        continued = await facts(client, "continue_task", task_id=task_id, brief=steps, wait_s=45)
+        await facts(client, "continue_task", task_id=task_id, brief=steps)
+        continued = await rested(client, task_id)
         assert (continued["phase"], continued.get("failure")) == ("ready", None)
         assert continued["files_changed"] == 2
     assert stage.hub_pid() not in {hub, None}
@@ -84,7 +85,7 @@ async def test_a_task_whose_hub_alone_is_killed_is_met_again_where_it_is(stage, 
         os.kill(stage.hub_pid(), signal.SIGKILL)
     async with hosting(stage, project, "legacy") as client:
         gate.opened.set()
-        (task,) = (await facts(client, "wait_for_tasks", task_ids=[started["task_id"]], timeout_s=45))["tasks"]
+        task = await rested(client, started["task_id"])
         assert (task["phase"], task["files_changed"]) == ("ready", 1)
         assert stage.opencode() == left
         again = await facts(client, "continue_task", task_id=task["task_id"], brief=brief("::text Again."), wait_s=45)

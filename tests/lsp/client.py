@@ -6,7 +6,7 @@ import socket
 
 from lsprotocol import types
 
-BOUND_S = 20
+BOUND_S = 60
 NO_ANSWER = object()  # a handler returns this to leave the server waiting
 
 
