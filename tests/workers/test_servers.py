@@ -142,6 +142,16 @@ async def test_a_server_leaves_nothing_in_its_temporary_folder(rig):
     assert not (server.folder / "tmp").exists()
 
 
+async def test_a_server_that_says_a_lot_is_not_held_up(rig):
+    """A pipe that nobody reads takes 64 kB, and then its writer stands still."""
+    said = rig.folder / "said"
+    servers = rig.servers(
+        f"{LISTENS.removesuffix('; time.sleep(600)')}; print('x' * 1_000_000, flush=True); open({str(said)!r}, 'w'); time.sleep(600)"
+    )
+    async with servers.use({}):
+        await until(said.exists)
+
+
 async def test_a_server_that_is_used_is_not_idle(rig):
     servers = rig.servers(idle_s=10.0)
     async with servers.use({}) as server:
