@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.crash.schedule import FIRST_REAL
+
 FIGURES = Path(__file__).resolve().parents[2] / ".cache" / "crash"
 
 
@@ -33,9 +35,20 @@ def pytest_terminal_summary(terminalreporter):
     if not verdicts or "PYTEST_XDIST_WORKER" in os.environ:
         return
     verdicts.sort(key=lambda verdict: verdict["seed"])
+    matrix = [verdict for verdict in verdicts if verdict["seed"] < FIRST_REAL]
+    if matrix:
+        seeds = f"seeds {matrix[0]['seed']} to {matrix[-1]['seed']}"
+        terminalreporter.write_line(f"crash matrix: {len(matrix)} schedules ({seeds}), {figures_of(matrix)}")
+    if real := verdicts[len(matrix) :]:
+        terminalreporter.write_line(f"on the real OpenCode: {len(real)} moments, {figures_of(real)}")
+    for verdict in verdicts:
+        if verdict["lost"] or verdict["duplicates"] or verdict["wrong"]:
+            terminalreporter.write_line(f"  seed {verdict['seed']}: {verdict}")
+
+
+def figures_of(verdicts):
     ends = [phase for verdict in verdicts for phase in verdict["phases"]]
-    terminalreporter.write_line(
-        f"crash matrix: {len(verdicts)} schedules (seeds {verdicts[0]['seed']} to {verdicts[-1]['seed']}), "
+    return (
         f"{sum(len(verdict['kills']) for verdict in verdicts)} kills, {len(ends)} tasks "
         f"({', '.join(f'{ends.count(phase)} {phase}' for phase in sorted(set(ends)))}), "
         f"slowest recovery {max(verdict['slowest_s'] for verdict in verdicts):.1f} s; "
@@ -43,6 +56,3 @@ def pytest_terminal_summary(terminalreporter):
         f"{sum(len(verdict['duplicates']) for verdict in verdicts)} duplicate prompts, "
         f"{sum(len(verdict['wrong']) for verdict in verdicts)} wrong statuses"
     )
-    for verdict in verdicts:
-        if verdict["lost"] or verdict["duplicates"] or verdict["wrong"]:
-            terminalreporter.write_line(f"  seed {verdict['seed']}: {verdict}")

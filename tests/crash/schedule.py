@@ -33,8 +33,10 @@ from tests.crash.clock import FastClock
 from tests.fakes.source import IndentedSource
 from tests.fakes.workspace import FakeWorkspace
 
-SPEED = 20
-BOUND_S = 30
+FIRST_REAL = 1_000_000  # the numbers from here on are no seeds: they are those of the kills on the real OpenCode
+SPEED = 5
+CALL_LIMIT_S = 5.0  # shorter than the time after which a server that does not answer is lost, as that clock counts it
+BOUND_S = 90
 HUB_LABELS = (
     *(
         f"journal {event}: {when}"
@@ -244,7 +246,7 @@ class Run:
         journal = DyingJournal(self._folder / "journal.sqlite3", self)
         processes = KnownProcesses(self._started)
         finder = Finder(agents()["opencode"], self._folder, str(self._server.program), processes)
-        launch = Launch(self._folder / "worker", link_agents=False, call_limit_s=1.0)
+        launch = Launch(self._folder / "worker", link_agents=False, call_limit_s=CALL_LIMIT_S)
         worker = OpenCodeWorker(finder, launch, self._clock, processes)
         try:
             await worker.adopt()
