@@ -17,7 +17,7 @@ from offload.workers.registry import agents
 from tests.fakes.clock import ManualClock
 from tests.fakes.opencode_server import FakeOpenCode
 
-BOUND_S = 20
+BOUND_S = 60
 
 # `opencode serve` as far as starting goes: it says where it listens, which is where a test's own server is.
 SERVE = """
