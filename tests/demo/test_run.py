@@ -26,8 +26,14 @@ def function(name, step):
     return f'def {name}(x):\n    """{name}\n    {step}\n    """\n    return x\n\n\n'
 
 
+@pytest.fixture(autouse=True)
+def _hub(terminal):
+    """The hub of these tests is the one that the demo finds, whichever test comes first; it would start the person's otherwise."""
+    assert terminal.run("list-tasks").exit_code == Exit.OK
+
+
 @pytest.fixture
-def project(tmp_path, terminal):
+def project(tmp_path):
     """Five blocks, each with a step that writes its tests; the project's own test run ends with the code in the file `code`."""
     folder = tmp_path / "project"
     (folder / ".venv/bin").mkdir(parents=True)
@@ -37,7 +43,6 @@ def project(tmp_path, terminal):
     (folder / "code").write_text("0")
     steps = {name: f"::write tests/test_{name}.py pass" for name in NAMES}
     write(folder, steps)
-    assert terminal.run("list-tasks").exit_code == Exit.OK  # the hub of these tests is the one that the demo finds
     return folder
 
 
