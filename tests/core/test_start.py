@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from offload.domain.anchor import LineRange
-from offload.domain.errors import InvalidRequest, KeyReused, StorageFailed, UnknownWorker
+from offload.domain.errors import InvalidRequest, KeyReused, NotAWorkspace, StorageFailed, UnknownWorker
 from offload.domain.lifecycle import fold
 from offload.domain.route import Route
 from offload.domain.task import Phase
@@ -236,3 +236,9 @@ async def test_the_journal_alone_tells_the_whole_task(house):
     events = (await house.journal.read())[task.id]
     assert fold(task.id, events) == task
     assert house.defects == []
+
+
+async def test_a_workspace_that_is_not_there_is_refused_at_once(house):
+    with pytest.raises(NotAWorkspace, match="nowhere"):
+        await house.start(workspace="nowhere")
+    assert house.delegation.tasks() == []

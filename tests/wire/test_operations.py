@@ -136,3 +136,17 @@ async def test_a_cleaning_lists_what_goes_and_what_stays(house, do):
     assert [task.task_id for task in cleaned.removed] == [words]
     assert [(task.task_id, task.note) for task in cleaned.kept] == [(kept, "1 changed file was never applied")]
     assert [task.task_id for task in (await do("list_tasks", closed=True)).tasks] == [kept]
+
+
+@pytest.mark.parametrize("field", ["max_cost", "max_minutes"])
+@pytest.mark.parametrize("value", [float("inf"), float("nan")])
+def test_a_limit_that_json_cannot_say_is_refused(field, value):
+    with pytest.raises(ValidationError, match=field):
+        BY_NAME["start_task"].params(**{field: value})
+
+
+@pytest.mark.parametrize("field", ["brief", "file", "key", "workspace"])
+def test_bytes_that_are_no_text_are_refused_by_the_name_of_their_field(field):
+    """An argument of a command line may hold any bytes; Python gives them as lone surrogates."""
+    with pytest.raises(ValidationError, match=f"{field}\n.*text in UTF-8"):
+        BY_NAME["start_task"].params(**{field: "bad \udcff"})

@@ -1,6 +1,7 @@
 """How a result lands on disk: three-way, all or nothing, and nowhere that it must not."""
 
 import os
+import shutil
 import stat
 import subprocess
 from dataclasses import replace
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from offload.core.ports import Applied
 from offload.domain.change import ChangeSet
-from offload.domain.errors import ApplyRefused, GitFailed
+from offload.domain.errors import ApplyRefused, GitFailed, NotAWorkspace
 from offload.processes import Processes
 from offload.workspace import disk
 from offload.workspace.git import Git
@@ -360,3 +361,12 @@ async def test_a_file_with_mixed_line_ends_keeps_each_of_them(tmp_path):
     base, result = b"one\r\ntwo\nthree\nfour\nfive\n", b"ONE\r\ntwo\nthree\nfour\nfive\n"
 
     assert await merge(Git(Processes(), os.environ), tmp_path, base, live, result) == live.replace(b"one", b"ONE")
+
+
+async def test_a_workspace_that_went_away_is_named(workspace, root, opened):
+    folder, base = await opened()
+    (folder / "b.txt").write_text("new\n")
+    changes = await workspace.collect("t1", root, base)
+    shutil.rmtree(root)
+    with pytest.raises(NotAWorkspace, match=f"{root} is not there any more"):
+        await workspace.apply(root, changes, {})

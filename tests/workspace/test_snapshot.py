@@ -4,12 +4,14 @@ import asyncio
 import logging
 import os
 import shutil
+from pathlib import Path
 
 import pytest
 
 from offload.domain.errors import GitFailed, NotAWorkspace
 from offload.processes import Processes
 from offload.workspace import GitWorkspaces, index
+from offload.workspace.snapshot import is_secret
 from tests.workspace.repositories import commit_all, fingerprint, git
 
 
@@ -401,3 +403,16 @@ async def test_a_folder_that_became_a_repository_keeps_its_earlier_tasks(workspa
 async def test_a_folder_in_a_repository_belongs_to_the_whole_of_it(workspace, root, tmp_path):
     assert await workspace.locate(root / "src") == root
     assert await workspace.locate(tmp_path) == tmp_path
+
+
+async def test_the_whole_machine_is_no_workspace(workspace):
+    """A program whose own folder was removed stands at "/": nobody means to hand that over."""
+    with pytest.raises(NotAWorkspace, match="whole machine"):
+        await workspace.locate(Path("/"))
+
+
+async def test_secrets_are_told_by_name_and_by_path_in_any_case():
+    patterns = (".env*", "*.PEM", "keys/*.txt")
+    assert [is_secret(path, patterns) for path in ("a/.ENV.local", "x.pem", "Keys/a.txt")] == [True] * 3
+    assert [is_secret(path, patterns) for path in ("a/env", "x.pem.py", "a/keys/a.txt")] == [False] * 3
+    assert not is_secret(".env", ())

@@ -5,17 +5,26 @@ from __future__ import annotations
 import enum
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from offload.domain.profile import Profile
+from offload.domain.text import well_formed
 
 MAX_WAIT_S = 45  # Hosts end a tool call after 60 s at the earliest known limit; a wait must be over well before.
 
 
 class Params(BaseModel):
-    """Base of all parameters: unknown names are refused, so that a typing error is told."""
+    """Base of all parameters: unknown names are refused, so that a typing error is told; so is what JSON cannot say."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _must_be_text(cls, value: object) -> object:
+        """Lone surrogates are the bytes of an argument that is no UTF-8: no worker and no protocol could be told them."""
+        if isinstance(value, str) and well_formed(value) != value:
+            raise ValueError("it must be text in UTF-8")
+        return value
 
 
 TaskIdField = Annotated[str, Field(description="Id of the task, as start_task gave it; a unique beginning is enough.")]

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar, overload
 
-from offload.domain.errors import EnvironmentFailure, GitFailed, StorageFailed
+from offload.domain.errors import EnvironmentFailure, GitFailed, NotAWorkspace, StorageFailed
 from offload.processes import Completed, OutputTooLarge, Processes, TookTooLong, without
 
 Settings = Mapping[str, str]
@@ -114,6 +114,10 @@ class Git:
                 command, cwd=cwd, environment=environment, stdin=stdin, time_limit_s=120, output_limit=output_limit
             )
         except OSError as problem:
+            if problem.filename is not None and Path(problem.filename) == cwd:
+                raise NotAWorkspace(
+                    f"The folder {cwd} is not there any more; put it back, or start a new task."
+                ) from problem
             raise GitFailed(
                 f"git could not be started ({problem}); see that git is installed and on PATH."
             ) from problem

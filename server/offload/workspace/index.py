@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -37,8 +38,13 @@ async def differing(git: Git, repository: Repository, folder: Path, index: Path)
         index=index,
         output_limit=LISTING_LIMIT,
     )
+    return await asyncio.to_thread(_sorted_out, listed.stdout)
+
+
+def _sorted_out(listing: bytes) -> Differing:
+    """The listing taken apart; it may be long."""
     tracked, new, embedded = {}, [], []
-    for line in os.fsdecode(listed.stdout).split("\0")[:-1]:
+    for line in os.fsdecode(listing).split("\0")[:-1]:
         tag, path = line[0], line[2:]
         if tag != "?":
             tracked[path] = True  # listed twice when it was deleted

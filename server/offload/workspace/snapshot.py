@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import fnmatch
 import os
+import re
 import shutil
 import stat
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path, PurePosixPath
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
 
 from offload.domain.errors import NotAWorkspace
 from offload.workspace.git import Git, literal, together
@@ -26,8 +28,8 @@ async def take(
     index = repository.private / "snapshot.index"
     await asyncio.to_thread(_begin, repository, index)
     found = await differing(git, repository, repository.top, index)
-    secret = [path for path in found.new if is_secret(path, never_send)]
-    new = [path for path in found.new if path not in set(secret)] if secret else found.new
+    # A folder may hold hundreds of thousands of files: nothing that looks at each of them runs on the loop.
+    secret, new = await asyncio.to_thread(_apart, found.new, never_send)
     if problem := await asyncio.to_thread(too_much, repository.top, new):
         raise NotAWorkspace(f"{problem}; ignore what is not needed (.gitignore), or name a smaller folder.")
     await take_in(git, repository, repository.top, index, (*found.tracked, *new))
@@ -42,8 +44,22 @@ async def take(
 
 
 def is_secret(path: str, never_send: Sequence[str]) -> bool:
-    name = PurePosixPath(path).name
-    return any(fnmatch.fnmatch(part.lower(), pattern.lower()) for pattern in never_send for part in (name, path))
+    """Whether the file's name, or its path, is one of these patterns, in any case."""
+    matches = _matcher(tuple(never_send))
+    return bool(matches(path.lower()) or matches(path.rpartition("/")[2].lower()))
+
+
+@cache
+def _matcher(never_send: tuple[str, ...]) -> Callable[[str], re.Match[str] | None]:
+    return re.compile("|".join(fnmatch.translate(pattern.lower()) for pattern in never_send) or r"(?!)").match
+
+
+def _apart(paths: Sequence[str], never_send: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The secret ones, and the others."""
+    kinds: tuple[list[str], list[str]] = ([], [])
+    for path in paths:
+        kinds[0 if is_secret(path, never_send) else 1].append(path)
+    return kinds
 
 
 def same_text(content: bytes, text: str) -> bool:

@@ -254,6 +254,9 @@ def _last_change(folder: Path) -> float:
 def _located(folder: Path) -> Path:
     if not folder.is_dir():
         raise NotAWorkspace(f"{folder} is not a folder; name one that exists.")
+    if folder == Path("/"):
+        # Where a program stands whose own folder was removed; nobody means to hand over the whole machine.
+        raise NotAWorkspace("/ is the whole machine, not a project; name the project's folder.")
     return next((each for each in (folder, *folder.parents) if (each / ".git").exists()), folder)
 
 
