@@ -16,8 +16,15 @@ FILE_LIMIT = 4 * 1024 * 1024  # bytes; two older files are kept
 OLD_FILES = 2
 TEXT_LIMIT = 16 * 1024  # characters of one message, field or traceback
 
-# These log what goes over the wire below WARNING: every payload, every URL.
-CHATTY = ("pygls", "mcp", "httpx", "httpcore", "asyncio")
+# These log what goes over the wire below WARNING: every payload, every URL. pygls also does when something fails; the front
+# for editors says itself what matters then.
+QUIET = {
+    "pygls": logging.CRITICAL,
+    "mcp": logging.WARNING,
+    "httpx": logging.WARNING,
+    "httpcore": logging.WARNING,
+    "asyncio": logging.WARNING,
+}
 
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
 
@@ -52,5 +59,5 @@ def set_up(level: str, path: str) -> None:
     handler = RotatingFileHandler(path, maxBytes=FILE_LIMIT, backupCount=OLD_FILES, encoding="utf-8")
     handler.setFormatter(JsonLines())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
-    for name in CHATTY:
-        logging.getLogger(name).setLevel(logging.WARNING)
+    for name, least in QUIET.items():
+        logging.getLogger(name).setLevel(least)

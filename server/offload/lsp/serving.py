@@ -18,7 +18,8 @@ from offload.lsp.protocol import HostedProtocol
 
 logger = logging.getLogger(__name__)
 
-# pygls logs payloads and clients' capabilities at INFO, and again when something fails; what matters is logged here.
+# pygls logs payloads and clients' capabilities at INFO, and again when something fails; what matters is logged here. The hub's log
+# says the same of it (`offload.log`): this line is for those who serve an editor without it.
 logging.getLogger("pygls").setLevel(logging.CRITICAL)
 
 # Not on every system.
