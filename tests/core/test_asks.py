@@ -164,6 +164,7 @@ async def test_an_unknown_ask_is_refused(house):
 
 
 async def test_the_first_of_two_answers_wins(house):
+    """Public trouble report: two front-ends that answer must give one reply (H03)."""
     gate = house.worker.hold()
     task, ask = await asking(house)
     first = asyncio.create_task(answer(house, task, ask, ALLOW))
@@ -209,6 +210,7 @@ async def test_an_ask_that_the_worker_knows_no_more_is_withdrawn(house):
 
 
 async def test_an_ask_that_nobody_answers_is_denied_in_words_and_the_turn_goes_on(house):
+    """Public trouble report: what asked with nobody there hung for ever and looked busy (H02)."""
     task, _ = await asking(house)
     await expire(house)
     task = await house.rested(task.id)

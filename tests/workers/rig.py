@@ -108,8 +108,9 @@ import os, subprocess, sys
 if sys.argv[1] == "--version":
     print("1.18.33")
     raise SystemExit
-os.mkfifo({pipe!r} + ".new")
-os.rename({pipe!r} + ".new", {pipe!r})
+new = {pipe!r} + str(os.getpid())  # several of them may start at once
+os.mkfifo(new)
+os.rename(new, {pipe!r})
 print("opencode server listening on {url}", flush=True)
 while True:
     for line in open({pipe!r}):

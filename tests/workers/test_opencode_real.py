@@ -97,6 +97,7 @@ async def test_edits_outside_of_the_folder_are_refused_and_nobody_is_asked(bench
 
 
 async def test_reading_outside_and_reading_secrets_asks(bench):
+    """Public trouble report: of what asks by surprise (H02); with nobody there core denies it."""
     secret = bench.folder / "secret.txt"
     secret.write_text("words\n")
     order = bench.order(f"{tool('read', filePath=str(secret))}\n{tool('read', filePath='.env')}\n::text on")
@@ -156,8 +157,9 @@ async def both(turn, event, stop):
     await stop(turn, event)
 
 
-@pytest.mark.parametrize("name", ["项目", "a b", "100%"])
+@pytest.mark.parametrize("name", ["项目", "Masaüstü", "a b", "100%"])
 async def test_a_folder_may_have_any_name(bench, name):
+    """Public trouble report: a path that is not plain ASCII was a crash, or another folder (H05)."""
     order = bench.order(
         f"{write('made.txt')}\n{bash('rm x')}\n::text done", folder=repository(bench.folder / "names" / name)
     )

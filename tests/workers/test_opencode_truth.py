@@ -143,6 +143,7 @@ async def test_a_server_of_ours_has_a_password_of_its_own_whatever_the_users_she
 
 
 async def test_a_server_that_would_work_in_another_folder_is_given_no_prompt(rig):
+    """Public trouble report: a session was made in another folder than the one that was named (H05)."""
     rig.server.directory = "/somewhere/else"
     with pytest.raises(WorkerBroken, match=f"would work in /somewhere/else in place of {rig.folder}"):
         async with rig.worker.turn(rig.order()):

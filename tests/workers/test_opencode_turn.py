@@ -46,11 +46,14 @@ async def test_a_turn_ends_with_the_text_of_the_finished_message(rig):
     assert isinstance(turn.events[1], Seen)
 
 
-async def test_a_prompt_that_nobody_works_on_fails_as_not_started_and_is_not_sent_again(rig):
-    """Reported of OpenCode (#21524, #32010): a stored prompt may start no turn on an idle session."""
+@pytest.mark.parametrize("session", ["", "ses_old"])
+async def test_a_prompt_that_nobody_works_on_fails_as_not_started_and_is_not_sent_again(rig, session):
+    """Public trouble report: a stored prompt may start no turn on a session that has just become idle (H01)."""
+    rig.server.assistant("ses_old", "msg_0001", "an earlier turn", identity="msg_0002")
     rig.server.busy_on_prompt = False
-    async with rig.turn() as turn:
+    async with rig.turn(session=session) as turn:
         await rig.sent()
+        await rig.server.called(STATUS, 2 if session else 1)  # a session that was there is looked at before
         await rig.pass_time(30)
         assert not turn.of(Failed)
         await rig.pass_time(2)
@@ -586,8 +589,9 @@ async def test_a_model_of_a_user_without_sign_ins_is_refused_with_what_to_do(rig
             raise AssertionError
 
 
-@pytest.mark.parametrize("name", ["项目", "a b", "100%"])
+@pytest.mark.parametrize("name", ["项目", "Masaüstü", "a b", "100%"])
 async def test_every_call_of_a_turn_names_its_folder(rig, name):
+    """Public trouble report: a header with a raw path made the server crash, or work in another folder (H05)."""
     rig.folder = rig.folder / name
     rig.folder.mkdir()
     async with rig.turn():
@@ -596,7 +600,7 @@ async def test_every_call_of_a_turn_names_its_folder(rig, name):
 
 
 async def test_a_folder_that_opencode_would_take_for_another_is_refused(rig):
-    """Measured: a session in "a%20b" is prompted in "a b"."""
+    """Measured: a session in "a%20b" is prompted in "a b" (H05)."""
     with pytest.raises(WorkerBroken, match="a%20b"):
         async with rig.worker.turn(rig.order(folder=rig.folder / "a%20b")):
             raise AssertionError

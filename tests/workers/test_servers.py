@@ -167,6 +167,7 @@ async def test_a_server_that_is_used_is_not_idle(rig):
 
 
 async def test_a_server_that_ends_by_itself_is_noticed_and_another_is_started(rig):
+    """Public trouble report: the dead connection was used again for ever (H26)."""
     servers = rig.servers("print('opencode server listening on {url}', flush=True); time.sleep(0.05); sys.exit(3)")
     async with servers.use({}) as server:
         await until(server.gone.is_set)
