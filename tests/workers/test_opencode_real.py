@@ -106,6 +106,19 @@ async def test_reading_outside_and_reading_secrets_asks(bench):
     assert [subject for subject, _ in asked(events)] == ["external_directory", "read"]
 
 
+async def test_the_same_call_again_and_again_in_one_round_asks_and_a_denial_of_it_ends_the_turn_in_words(bench):
+    """Public trouble report: of what asks by surprise (H02). Measured of 1.18.33: over several rounds it does not notice, and
+    a denial of this kind is the turn's end, told with the words of the denial."""
+    again = json.dumps([["read", {"filePath": "a.txt"}]] * 3)
+    order = bench.order(f"::tools {again}\n::text on")
+    (order.folder / "a.txt").write_text("words\n")
+    events = await play(bench.worker, order, deny)
+    assert {subject for subject, _ in asked(events)} == {"doom_loop"}
+    assert isinstance(events[-1], Failed)
+    assert events[-1].failure.message.startswith("OpenCode ended the turn: ")
+    assert events[-1].failure.message.endswith("not now")
+
+
 async def test_a_sub_agent_has_no_shell_and_no_edits_outside_and_its_asks_reach_us(bench):
     """A sub-agent's session is not given our rules, only what is denied to its parent's."""
     secret = bench.folder / "for-a-child.txt"

@@ -516,7 +516,12 @@ async def test_a_turn_that_somebody_else_aborted_has_failed(rig):
 @pytest.mark.parametrize(
     ("round_", "code", "words"),
     [
-        ({"error": {"name": "APIError", "data": {"message": "no credit"}}}, "APIError", "no credit"),
+        (
+            {"error": {"name": "APIError", "data": {"message": "no credit"}}},
+            "APIError",
+            "The provider failed: no credit",
+        ),
+        ({"error": {"name": "UnknownError", "data": {"message": "no"}}}, "UnknownError", "OpenCode ended the turn: no"),
         ({"finish": None}, "turn_lost", "without a word"),
     ],
 )

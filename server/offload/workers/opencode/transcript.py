@@ -112,7 +112,9 @@ def ending(messages: Sequence[Json]) -> Ending | None:
         if name == "MessageAbortedError":
             return Ending(text, aborted=True)
         said = str((error.get("data") or {}).get("message") or name)
-        return Ending(text, Failure(name, f"The provider failed: {said}"))
+        # An unknown one need not be the provider's: a refused permission comes as that when it is asked for in a model's answer.
+        whose = "OpenCode ended the turn" if name == "UnknownError" else "The provider failed"
+        return Ending(text, Failure(name, f"{whose}: {said}"))
     finish = str(info.get("finish") or "")
     if not finish and not text:
         return Ending(text, Failure("turn_lost", "OpenCode ended the turn without a word, an error or a reason."))
