@@ -59,6 +59,11 @@ from offload.domain.turn import Failure, TurnId
 LOOKS = 3  # how often a worker that goes away is tried in one turn
 
 
+# Starting git holds the loop for a few milliseconds; whoever started the task has his answer first, which takes an edge a few
+# steps of the loop.
+STEPS_FOR_THE_ANSWER = 100
+
+
 class Supervisor:
     """Runs turns; `worker` gives the worker of a name. To be used as an async context manager: on leaving, turns that run
     are let go of as they stand."""
@@ -167,6 +172,8 @@ class Supervisor:
         run.beside.append(self._spawn(what, work))
 
     async def _run(self, task_id: TaskId, run: Run) -> None:
+        for _ in range(STEPS_FOR_THE_ANSWER):
+            await asyncio.sleep(0)
         try:
             # The end is recorded when the place is free again, so that whoever sees it can go on at once.
             ended = await self._turn(task_id, run)
