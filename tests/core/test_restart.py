@@ -304,3 +304,14 @@ async def test_a_house_can_be_left_while_a_worker_ends_badly(tmp_path):
     async with open_house(tmp_path, worker=BadWorker()) as house:
         task = await working(house)
     assert house.delegation.get(task.id).phase is Phase.WORKING
+
+
+async def test_a_stop_that_comes_before_the_worker_is_met_again_reaches_it_all_the_same(tmp_path):
+    """The crash matrix found it: the task was called cancelled, and its worker went on."""
+    async with open_house(tmp_path) as house:
+        task = await working(house)
+    async with await restart(house, tmp_path, worker=house.worker) as again:
+        assert again.delegation.get(task.id).phase is Phase.RECOVERING
+        await again.delegation.cancel(again.caller, task.id)
+        assert (await again.rested(task.id)).phase is Phase.CANCELLED
+        assert house.worker.stage(task.turn.id).stop_asked.is_set()

@@ -16,12 +16,14 @@ from offload.domain.turn import TurnId
 class Run:
     """A turn that runs here: what it takes to stop it and to answer it.
 
-    `beside` holds what runs along with the worker and ends with it; `watch` says why the turn must end.
+    `beside` holds what runs along with the worker and ends with it; `watch` says why the turn must end. `resumed` says that an
+    earlier hub began the turn, so that its prompt may be out whatever phase the task comes to.
     """
 
     turn: TurnId
     environment: Mapping[str, str]
     watch: Watch
+    resumed: bool = False
     asks: Asks = field(init=False)
     running: asyncio.Task[None] = field(init=False)
     worker_turn: WorkerTurn | None = None

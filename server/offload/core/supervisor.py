@@ -107,7 +107,7 @@ class Supervisor:
         if not self._letting_go:
             look = partial(self._ledger.get, task.id)
             watch = Watch(look, self._ledger.all, self._workspace, self._clock, self._limits)
-            run = Run(task.turn.id, environment, watch)
+            run = Run(task.turn.id, environment, watch, resumed=task.phase is Phase.RECOVERING)
             beside = partial(self._beside, run)
             run.asks = Asks(task.id, run.turn, self._ledger, self._limits.ask_timeout_s, beside, self._defect)
             self._runs[run.turn] = run
@@ -194,7 +194,7 @@ class Supervisor:
             task = await self._record.event(task_id, snapshotted)
         if task.phase is Phase.QUEUED and self.admission.full(task.spec.workspace):
             self._spawn(f"the check of task {task_id}", partial(self._check, task, run))
-        async with self.admission.place(task.spec.workspace, task_id, at_once=task.phase is Phase.RECOVERING):
+        async with self.admission.place(task.spec.workspace, task_id, at_once=run.resumed):
             if task.phase is Phase.QUEUED:
                 await self._record.event(task_id, Admitted(at=self._clock.now(), turn=run.turn))
                 tasks, daily_cost, now = self._ledger.all(), self._limits.daily_cost, self._clock.now()
@@ -234,7 +234,7 @@ class Supervisor:
                 commands=task.spec.commands,
                 session=task.turn.session,
                 environment=run.environment,
-                resume=task.phase is Phase.RECOVERING,
+                resume=run.resumed or task.phase is Phase.RECOVERING,
                 profile=task.spec.profile,
             )
             end = await self._work(task_id, run, order)
