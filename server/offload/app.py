@@ -16,6 +16,7 @@ from contextlib import aclosing, asynccontextmanager
 from itertools import count
 from pathlib import Path
 
+from offload.checks import ShellChecks
 from offload.core.assembly import open_core
 from offload.core.caller import Caller
 from offload.core.delegation import Delegation
@@ -30,6 +31,7 @@ from offload.hub.clock import SystemClock
 from offload.hub.hello import Hello
 from offload.hub.services import Serve, Services
 from offload.processes import Processes
+from offload.projects import ProjectFiles
 from offload.recipes import RecipeFiles
 from offload.settings import Settings, config_folder, load
 from offload.source.tree_sitter import TreeSitterSource
@@ -67,6 +69,8 @@ async def open_services(environ: Mapping[str, str]) -> AsyncIterator[Services]:
             workers=workers,
             source=source,
             recipes=RecipeFiles(config_folder(environ) / "recipes"),
+            projects=ProjectFiles(state),
+            checks=ShellChecks(processes),
             clock=clock,
             limits=Limits(
                 tasks_per_workspace=settings.max_tasks,

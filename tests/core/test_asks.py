@@ -9,7 +9,7 @@ from offload.core.limits import Limits
 from offload.core.ports import AskOver
 from offload.domain.ask import Answer, AskKind, AskOutcome
 from offload.domain.errors import InvalidRequest, StorageFailed, UnknownAsk, WorkerBroken
-from offload.domain.lifecycle import AskClosed
+from offload.domain.events import AskClosed
 from offload.domain.task import Phase
 from tests.core.journals import HeldJournal
 from tests.fakes.house import open_house

@@ -11,7 +11,7 @@ from offload.core.record import RETRY_STORAGE_S
 from offload.core.verdict import MESSAGE, TRANSCRIPT
 from offload.domain.ask import AskOutcome
 from offload.domain.errors import StorageFailed
-from offload.domain.lifecycle import AskClosed
+from offload.domain.events import AskClosed
 from offload.domain.task import Phase
 from offload.processes import Processes
 from offload.storage import SqliteJournal

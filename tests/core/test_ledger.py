@@ -9,16 +9,8 @@ from hypothesis import strategies as st
 from offload.core.feed import Feed
 from offload.core.ledger import Ledger
 from offload.domain.errors import StorageFailed, UnknownTask
-from offload.domain.lifecycle import (
-    Admitted,
-    Created,
-    IllegalTransition,
-    Snapshotted,
-    StopRequested,
-    TurnSeen,
-    UsageSeen,
-    fold,
-)
+from offload.domain.events import Admitted, Created, Snapshotted, StopRequested, TurnSeen, UsageSeen
+from offload.domain.lifecycle import IllegalTransition, fold
 from offload.domain.task import Phase, TaskId
 from offload.domain.usage import Usage
 from tests.core.journals import HeldJournal

@@ -8,7 +8,7 @@ from offload.core.delegation import RESUMED
 from offload.core.limits import Limits
 from offload.domain.ask import Answer
 from offload.domain.errors import GitFailed, StorageFailed, TurnLost, WorkerMissing, WrongPhase
-from offload.domain.lifecycle import SessionOpened, StopRequested, WorkLost
+from offload.domain.events import SessionOpened, StopRequested, WorkLost
 from offload.domain.task import Phase
 from offload.domain.turn import Failure
 from tests.core.journals import HeldJournal

@@ -7,7 +7,8 @@ import pytest
 from offload.core.limits import Limits
 from offload.core.ports import Unstopped
 from offload.domain.errors import GitFailed, StorageFailed, UnknownTask, WorkerBroken
-from offload.domain.lifecycle import StopRequested, TurnEnded, advance
+from offload.domain.events import StopRequested, TurnEnded
+from offload.domain.lifecycle import advance
 from offload.domain.task import Phase
 from offload.domain.turn import Survivor
 from tests.core.journals import HeldJournal

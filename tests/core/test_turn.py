@@ -10,7 +10,7 @@ from offload.core.ports import Doing, Opened, Said, Seen
 from offload.core.record import RETRY_STORAGE_S
 from offload.domain.ask import Answer
 from offload.domain.errors import GitFailed, NotAWorkspace, TurnLost, UnknownAsk, UnknownModel, WorkerMissing
-from offload.domain.lifecycle import ActivityChanged, SessionOpened, TurnEnded
+from offload.domain.events import ActivityChanged, SessionOpened, TurnEnded
 from offload.domain.route import Route
 from offload.domain.task import Phase
 from offload.domain.turn import Activity, ActivityKind

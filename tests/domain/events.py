@@ -6,7 +6,7 @@ from offload.domain import lifecycle
 from offload.domain.ask import Ask, AskId, AskKind, AskOutcome
 from offload.domain.change import ChangeSet, FileChange, FileStatus
 from offload.domain.check import CheckResult
-from offload.domain.lifecycle import (
+from offload.domain.events import (
     ActivityChanged,
     Admitted,
     AskClosed,
@@ -29,8 +29,8 @@ from offload.domain.lifecycle import (
     TurnSeen,
     UsageSeen,
     WorkLost,
-    fold,
 )
+from offload.domain.lifecycle import fold
 from offload.domain.route import Route
 from offload.domain.task import Landing, Phase, TaskId, TaskSpec
 from offload.domain.turn import Activity, ActivityKind, Failure, Survivor, TurnId

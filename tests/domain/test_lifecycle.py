@@ -6,8 +6,7 @@ import pytest
 
 from offload.domain.ask import Ask, AskId, AskKind, AskOutcome
 from offload.domain.errors import Defect
-from offload.domain.lifecycle import (
-    TRANSITIONS,
+from offload.domain.events import (
     ActivityChanged,
     Admitted,
     AskClosed,
@@ -17,7 +16,6 @@ from offload.domain.lifecycle import (
     Closed,
     Continued,
     Created,
-    IllegalTransition,
     Landed,
     SessionOpened,
     Snapshotted,
@@ -30,10 +28,8 @@ from offload.domain.lifecycle import (
     TurnSeen,
     UsageSeen,
     WorkLost,
-    advance,
-    begin,
-    fold,
 )
+from offload.domain.lifecycle import TRANSITIONS, IllegalTransition, advance, begin, fold
 from offload.domain.route import Route
 from offload.domain.task import LIVE, RESTING, Phase
 from offload.domain.turn import INTERRUPTED, Failure

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from offload.domain.ask import AskId
-from offload.domain.lifecycle import (
+from offload.domain.events import (
     ActivityChanged,
     Admitted,
     AskClosed,
@@ -18,7 +18,6 @@ from offload.domain.lifecycle import (
     Closed,
     Continued,
     Created,
-    IllegalTransition,
     Landed,
     SessionOpened,
     Snapshotted,
@@ -31,10 +30,8 @@ from offload.domain.lifecycle import (
     TurnSeen,
     UsageSeen,
     WorkLost,
-    advance,
-    begin,
-    fold,
 )
+from offload.domain.lifecycle import IllegalTransition, advance, begin, fold
 from offload.domain.task import RESTING
 from tests.domain.events import ASK, EVENTS, TASK, event
 

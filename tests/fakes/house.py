@@ -17,8 +17,10 @@ from offload.core.limits import Limits
 from offload.domain.route import Route
 from offload.domain.task import Front
 from offload.recipes import RecipeFiles
+from tests.fakes.checks import FakeChecks
 from tests.fakes.clock import ManualClock
 from tests.fakes.journal import MemoryJournal
+from tests.fakes.projects import FakeProjects
 from tests.fakes.source import IndentedSource
 from tests.fakes.worker import FakeWorker
 from tests.fakes.workspace import FakeWorkspace
@@ -66,7 +68,18 @@ class House:
 
 @asynccontextmanager
 async def open_house(
-    folder, *, journal=None, workspace=None, worker=None, clock=None, limits=None, files=None, others=(), route=None
+    folder,
+    *,
+    journal=None,
+    workspace=None,
+    worker=None,
+    clock=None,
+    limits=None,
+    files=None,
+    others=(),
+    route=None,
+    projects=None,
+    checks=None,
 ):
     """`files` are written into the workspace first (default: shop.py). Pass the parts of an earlier house to restart on them.
 
@@ -89,6 +102,8 @@ async def open_house(
         workers={each.name: each for each in (worker, *others)},
         source=IndentedSource(),
         recipes=RecipeFiles(),
+        projects=projects or FakeProjects(),
+        checks=checks or FakeChecks(),
         clock=clock,
         limits=limits or Limits(),
         default_route=route or Route(worker.name),

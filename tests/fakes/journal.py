@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from offload.domain.errors import Defect, StorageFailed
-from offload.domain.lifecycle import Event
+from offload.domain.events import Event
 from offload.domain.task import TaskId
 
 

@@ -10,14 +10,25 @@ import difflib
 import hashlib
 import shutil
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from offload.core.ports import Applied, Snapshot
-from offload.domain.change import ChangeSet, FileChange, FileStatus, Hunk
+from offload.core.ports import BufferChange, Merged, Snapshot
+from offload.domain.change import ChangeSet, Conflict, FileChange, FileStatus, Hunk, digest
 from offload.domain.errors import ApplyRefused, InvalidRequest, NotAWorkspace
 from offload.domain.task import TaskId
 
 Files = dict[str, bytes]
+
+
+@dataclass(frozen=True)
+class FakePlan:
+    paths: tuple
+    unchanged: tuple
+    buffers: tuple
+    disk: dict
+    before: str
+    after: str
 
 
 class FakeWorkspace:
@@ -31,10 +42,12 @@ class FakeWorkspace:
         _check_folder(folder)
         return folder
 
-    async def snapshot(self, root: Path, buffers: Mapping[str, str]) -> Snapshot:
+    async def snapshot(self, root: Path, buffers: Mapping[str, str], never_send: Sequence[str] = ()) -> Snapshot:
         return Snapshot(self._commit(_files_below(root) | {path: text.encode() for path, text in buffers.items()}))
 
-    async def open_folder(self, task: TaskId, root: Path, base: str) -> Path:
+    async def open_folder(
+        self, task: TaskId, root: Path, base: str, carry: Sequence[str] = (), never_send: Sequence[str] = ()
+    ) -> Path:
         folder = self._folder / task / root.name
         if not folder.exists():
             folder.mkdir(parents=True)
@@ -60,30 +73,76 @@ class FakeWorkspace:
             sections.extend(difflib.unified_diff(old, new, f"a/{change.path}", f"b/{change.path}"))
         return "".join(sections)
 
-    async def apply(
-        self, root: Path, changes: ChangeSet, unsaved: Mapping[str, str], paths: Sequence[str] = ()
-    ) -> Applied:
+    async def reset_folder(self, task: TaskId, root: Path, base: str, commit: str) -> None:
+        folder = self._folder / task / root.name
+        shutil.rmtree(folder)
+        for path, content in self._commits[commit].items():
+            _write(folder / path, content)
+
+    async def select(self, root: Path, changes: ChangeSet, units: Collection[str]) -> ChangeSet:
+        """By whole files: one goes along when all its units are named."""
+        if unknown := set(units) - set(changes.units):
+            raise InvalidRequest(f"{', '.join(sorted(unknown))}: not in this result; leave it out.")
         before, after = self._commits[changes.base], self._commits[changes.result]
-        chosen, reasons = _selected(changes, paths), []
-        for change in chosen:
+        files = dict(before)
+        for change in changes.files:
+            if set(change.units) <= set(units):
+                _put(files, change.path, after.get(change.path))
+        return self._between(changes.base, self._commit(files))
+
+    async def merge(self, root: Path, onto: str, changes: ChangeSet) -> Merged:
+        before, after = self._commits[changes.base], self._commits[changes.result]
+        files, conflicts = dict(self._commits[onto]), []
+        for change in changes.files:
+            ours, base, theirs = (each.get(change.path) for each in (files, before, after))
+            if ours in (base, theirs):
+                _put(files, change.path, theirs)
+                continue
+            texts = [(each or b"").decode() for each in (ours, base, theirs)]
+            conflicts.append(Conflict(change.path, "both sides changed it", change.units[0], 1, *texts))
+            marked = f"<<<<<<<\n{texts[0]}=======\n{texts[2]}>>>>>>>\n"
+            files[change.path] = marked.encode()
+        return Merged(self._commit(files), tuple(conflicts))
+
+    async def plan(
+        self, root: Path, changes: ChangeSet, buffers: Mapping[str, str], *, exact: bool = False
+    ) -> FakePlan:
+        before, after = self._commits[changes.base], self._commits[changes.result]
+        reasons, conflicts, lives = [], [], {}
+        for change in changes.files:
             target = root / change.path
-            live = _on_disk(target)
-            if change.path in unsaved and unsaved[change.path].encode() != live:
-                reasons.append((change.path, "has unsaved text in an editor; save it first"))
-            elif live not in (before.get(change.path), after.get(change.path)):
+            live = buffers[change.path].encode() if change.path in buffers else _on_disk(target)
+            lives[change.path] = live
+            if live not in (before.get(change.path), after.get(change.path)):
                 reasons.append((change.path, "was changed by you as well"))
+                texts = [(each or b"").decode() for each in (live, before.get(change.path), after.get(change.path))]
+                conflicts.append(Conflict(change.path, "was changed by you as well", change.units[0], 1, *texts))
         if reasons:
-            raise ApplyRefused(
-                "Nothing was written: " + "; ".join(f"{path} {why}" for path, why in reasons), tuple(reasons)
-            )
-        unchanged = [change.path for change in chosen if _on_disk(root / change.path) == after.get(change.path)]
-        for change in chosen:
-            content = after.get(change.path)
+            message = "Nothing was written: " + "; ".join(f"{path} {why}" for path, why in reasons)
+            raise ApplyRefused(message, tuple(reasons), tuple(conflicts))
+        changed = [change.path for change in changes.files if lives[change.path] != after.get(change.path)]
+        return FakePlan(
+            paths=tuple(change.path for change in changes.files),
+            unchanged=tuple(change.path for change in changes.files if change.path not in changed),
+            buffers=tuple(
+                BufferChange(path, buffers[path], (after.get(path) or b"").decode())
+                for path in changed
+                if path in buffers
+            ),
+            disk={path: (lives[path], after.get(path)) for path in changed if path not in buffers},
+            before=self._commit({path: live for path, live in lives.items() if live is not None}) if changed else "",
+            after=self._commit({path: after[path] for path in lives if path in after}) if changed else "",
+        )
+
+    async def write(self, root: Path, plan: FakePlan) -> None:
+        stale = [path for path, (live, _) in plan.disk.items() if _on_disk(root / path) != live]
+        if stale:
+            raise ApplyRefused("Nothing was written: it changed meanwhile", tuple((path, "changed") for path in stale))
+        for path, (_, content) in plan.disk.items():
             if content is None:
-                (root / change.path).unlink(missing_ok=True)
+                (root / path).unlink(missing_ok=True)
             else:
-                _write(root / change.path, content)
-        return Applied(tuple(change.path for change in chosen), tuple(unchanged))
+                _write(root / path, content)
 
     async def read(self, root: Path, commit: str, path: str) -> bytes | None:
         return self._commits[commit].get(path)
@@ -112,6 +171,13 @@ class FakeWorkspace:
         commit = hashlib.sha1(repr(sorted(files.items())).encode()).hexdigest()
         self._commits[commit] = files
         return commit
+
+
+def _put(files: Files, path: str, content: bytes | None) -> None:
+    if content is None:
+        files.pop(path, None)
+    else:
+        files[path] = content
 
 
 def _on_disk(target: Path) -> bytes | None:
@@ -165,7 +231,8 @@ def _change(path: str, old: bytes | None, new: bytes | None) -> FileChange:
     hunks, added, removed = [], 0, 0
     for group in groups:
         (_, a, _, c, _), (_, _, b, _, d) = group[0], group[-1]
-        hunks.append(Hunk(a + (b > a), b - a, c + (d > c), d - c))
+        text = "".join([*_lines(old)[a:b], "\0", *_lines(new)[c:d]])
+        hunks.append(Hunk(a + (b > a), b - a, c + (d > c), d - c, "h" + digest(path, text)))
         edits = [codes for codes in group if codes[0] != "equal"]
         removed += sum(codes[2] - codes[1] for codes in edits)
         added += sum(codes[4] - codes[3] for codes in edits)

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from offload.core.delegation import Live
 from offload.core.ports import AgentInfo, ModelInfo, WorkerInfo
 from offload.domain.change import ChangeSet, FileChange, FileStatus, Hunk
-from offload.domain.lifecycle import Admitted, Created, SessionOpened, Snapshotted, TurnEnded, TurnSeen, fold
+from offload.domain.events import Admitted, Created, SessionOpened, Snapshotted, TurnEnded, TurnSeen
+from offload.domain.lifecycle import fold
 from offload.domain.recipe import Recipe
 from offload.domain.route import Route
 from offload.domain.task import Phase, TaskId, TaskSpec
@@ -285,7 +286,7 @@ def test_a_live_task_shows_what_its_worker_is_doing(live_status):
 
 @pytest.fixture
 def live_status():
-    from offload.domain.lifecycle import ActivityChanged
+    from offload.domain.events import ActivityChanged
     from offload.domain.turn import Activity, ActivityKind
 
     activity = Activity(ActivityKind.TOOL, "running the test suite", "bash")

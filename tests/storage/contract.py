@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from offload.domain.errors import Defect
-from offload.domain.lifecycle import Admitted, Closed, Created, StopRequested
+from offload.domain.events import Admitted, Closed, Created, StopRequested
 from offload.domain.route import Route
 from offload.domain.task import TaskId, TaskSpec
 from offload.domain.turn import TurnId

@@ -13,7 +13,7 @@ from contextlib import closing, contextmanager
 import pytest
 
 from offload.domain.errors import Defect, StorageFailed
-from offload.domain.lifecycle import Event
+from offload.domain.events import Event
 from offload.domain.task import TaskId
 from offload.storage.journal import SqliteJournal
 from offload.storage.salvage import SCHEMA_VERSION

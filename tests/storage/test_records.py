@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from offload.domain import lifecycle
 from offload.domain.errors import StorageFailed
-from offload.domain.lifecycle import Created, Event, Stopped, TurnEvent
+from offload.domain.events import Created, Event, Stopped, TurnEvent
 from offload.domain.turn import TurnId
 from offload.storage import records
 from tests.storage import strategies

@@ -11,7 +11,7 @@ from offload.domain.ask import Ask, AskId, AskKind, AskOutcome
 from offload.domain.change import ChangeSet, FileChange, FileStatus, Hunk
 from offload.domain.check import CheckResult
 from offload.domain.errors import ApplyRefused, StorageFailed
-from offload.domain.lifecycle import (
+from offload.domain.events import (
     ActivityChanged,
     Admitted,
     AskClosed,
@@ -30,9 +30,8 @@ from offload.domain.lifecycle import (
     TurnSeen,
     UsageSeen,
     WorkLost,
-    advance,
-    fold,
 )
+from offload.domain.lifecycle import advance, fold
 from offload.domain.recipe import Recipe
 from offload.domain.route import Route
 from offload.domain.task import Landing, Phase, TaskId, TaskSpec

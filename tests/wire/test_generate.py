@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from pydantic import TypeAdapter
 
-from offload.domain.lifecycle import TRANSITIONS, Event
+from offload.domain.events import Event
+from offload.domain.lifecycle import TRANSITIONS
 from offload.domain.task import Phase
 from offload.wire import generate, lua, pages, schema, typescript
 from offload.wire.operations import OPERATIONS

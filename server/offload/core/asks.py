@@ -14,7 +14,7 @@ from offload.core.ledger import Ledger
 from offload.core.ports import AskOver, WorkerTurn
 from offload.domain.ask import ALLOW, ALWAYS, DENY, Answer, Ask, AskId, AskKind, AskOutcome
 from offload.domain.errors import OffloadError, UnknownAsk
-from offload.domain.lifecycle import AskClosed
+from offload.domain.events import AskClosed
 from offload.domain.task import Task, TaskId
 from offload.domain.turn import TurnId
 

@@ -10,7 +10,7 @@ from offload.core.documents import Documents
 from offload.core.feed import Feed
 from offload.core.ledger import Ledger
 from offload.core.limits import Limits
-from offload.core.ports import Clock, Journal, Recipes, Source, Worker, Workspace
+from offload.core.ports import Checks, Clock, Journal, Projects, Recipes, Source, Worker, Workspace
 from offload.core.recovery import recover
 from offload.core.supervisor import Supervisor
 from offload.domain.errors import UnknownWorker
@@ -26,6 +26,8 @@ async def open_core(
     workers: Mapping[str, Worker],
     source: Source,
     recipes: Recipes,
+    projects: Projects,
+    checks: Checks,
     clock: Clock,
     limits: Limits,
     default_route: Route,
@@ -56,6 +58,7 @@ async def open_core(
             workspace,
             source,
             recipes,
+            projects,
             Documents(),
             workers,
             default_route,

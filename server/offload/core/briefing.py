@@ -14,11 +14,13 @@ from offload.core.documents import Documents
 from offload.core.ports import Source, Workspace
 from offload.domain.anchor import Anchor, Block, LineRange
 from offload.domain.budget import Budget
+from offload.domain.check import FORMAT, Check, CheckPlan
 from offload.domain.errors import InvalidRequest, UnknownSymbol
 from offload.domain.profile import Profile
-from offload.domain.recipe import Recipe
+from offload.domain.project import ProjectSettings
+from offload.domain.recipe import Recipe, of_language
 from offload.domain.route import Route
-from offload.domain.task import TaskSpec
+from offload.domain.task import TaskId, TaskSpec
 from offload.domain.text import split_lines
 
 TITLE_LENGTH = 60
@@ -39,6 +41,8 @@ class StartRequest:
     key: str = ""
     profile: Profile | None = None
     budget: Budget = Budget()
+    allowed_paths: tuple[str, ...] = ()
+    after: tuple[TaskId, ...] = ()
 
 
 class Briefing:
@@ -49,7 +53,16 @@ class Briefing:
         self._source = source
         self._documents = documents
 
-    async def spec(self, caller: Caller, request: StartRequest, root: Path, recipe: Recipe, route: Route) -> TaskSpec:
+    async def spec(
+        self,
+        caller: Caller,
+        request: StartRequest,
+        root: Path,
+        recipe: Recipe,
+        route: Route,
+        project: ProjectSettings,
+    ) -> TaskSpec:
+        """`project` is what the workspace says of itself, as far as it is trusted."""
         brief = request.brief.strip()
         anchor = await self._anchor(caller, request, root)
         if recipe.needs_block and anchor is None:
@@ -72,6 +85,12 @@ class Briefing:
             key=request.key,
             profile=request.profile or Profile.WORKSPACE_WRITE,
             budget=request.budget,
+            allowed_paths=request.allowed_paths or _allowed_paths(recipe, language, anchor),
+            setup=project.setup,
+            plan=_plan(recipe, language, project.plan),
+            carry=project.carry,
+            never_send=project.never_send,
+            after=request.after,
         )
 
     async def _anchor(self, caller: Caller, request: StartRequest, root: Path) -> Anchor | None:
@@ -115,8 +134,10 @@ class Briefing:
 
 def asks_for_the_same(spec: TaskSpec, request: StartRequest, route: Route) -> bool:
     """Whether `request` is the one that `spec` was made of; the files may have changed since, so they are not looked at."""
-    said = (request.brief.strip(), request.recipe, route, request.profile, request.budget)
-    if (spec.brief, spec.recipe, spec.route, spec.profile, spec.budget) != said:
+    said = (request.brief.strip(), request.recipe, route, request.profile, request.budget, request.after)
+    if (spec.brief, spec.recipe, spec.route, spec.profile, spec.budget, spec.after) != said:
+        return False
+    if request.allowed_paths and spec.allowed_paths != request.allowed_paths:
         return False
     if spec.anchor is None or not request.file:
         return spec.anchor is None and not request.file
@@ -154,6 +175,21 @@ def _named(path: str, blocks: Sequence[Block], symbol: str, lines: LineRange | N
     near = difflib.get_close_matches(symbol, [block.symbol for block in blocks], n=3, cutoff=0.4)
     hint = f"; did you mean {', '.join(near)}?" if near else "; give lines instead"
     raise UnknownSymbol(f"{path} has no block {symbol!r}{hint}")
+
+
+def _allowed_paths(recipe: Recipe, language: str, anchor: Anchor | None) -> tuple[str, ...]:
+    """The recipe's patterns; "$path" stands for the block's own file."""
+    own = "/" + re.sub(r"([*?[])", r"[\1]", anchor.path) if anchor else ""
+    patterns = of_language(recipe.allowed_paths, language)
+    return tuple(own if pattern == "$path" else pattern for pattern in patterns if own or pattern != "$path")
+
+
+def _plan(recipe: Recipe, language: str, project: CheckPlan) -> CheckPlan:
+    """The recipe's checks, then the project's; the project's formatter goes before the recipe's."""
+    formats = of_language(recipe.format, language)
+    own = tuple(Check(command, command) for command in of_language(recipe.checks, language))
+    formatter = project.format or (Check(FORMAT, formats[0]) if formats else None)
+    return CheckPlan(formatter, own + project.checks, project.rounds)
 
 
 def _title(recipe: Recipe, brief: str, anchor: Anchor | None) -> str:

@@ -20,7 +20,7 @@ from offload.core.idempotency import Starts, Turnstile, answered, continued, lan
 from offload.core.ids import new_task_id, new_turn_id
 from offload.core.ledger import Ledger
 from offload.core.limits import Limits, overdrawn, spent
-from offload.core.ports import Recipes, Source, Worker, WorkerInfo, Workspace
+from offload.core.ports import Projects, Recipes, Source, Worker, WorkerInfo, Workspace
 from offload.core.refusals import must_rest, narrowed, newest_changes, open_ask
 from offload.core.supervisor import Supervisor
 from offload.core.waiting import Waited, WaitFor, wait_for
@@ -36,9 +36,11 @@ from offload.domain.errors import (
     UnknownTask,
     WrongPhase,
 )
-from offload.domain.lifecycle import Closed, Continued, Created, Landed
+from offload.domain.events import Closed, Continued, Created, Landed
 from offload.domain.profile import Profile
+from offload.domain.project import ProjectSettings
 from offload.domain.recipe import Recipe
+from offload.domain.review import Selection
 from offload.domain.route import Route
 from offload.domain.task import Landing, Phase, Task, TaskId
 from offload.domain.turn import Turn, TurnId
@@ -70,6 +72,7 @@ class Delegation:
         workspace: Workspace,
         source: Source,
         recipes: Recipes,
+        projects: Projects,
         documents: Documents,
         workers: Mapping[str, Worker],
         default_route: Route,
@@ -84,6 +87,7 @@ class Delegation:
         self._ledger = ledger
         self._supervisor = supervisor
         self._workspace = workspace
+        self._projects = projects
         self._workers = workers
         self._defaults = Defaults(workers, default_route, default_profile, limits.budget)
         self._limits = limits
@@ -116,7 +120,8 @@ class Delegation:
             task = self._started_before(caller, request, root, route)
             if task is None:
                 self._look_for_money(str(root))
-                spec = await self._briefing.spec(caller, request, root, recipe, route)
+                project = await self._projects.settings(root)
+                spec = await self._briefing.spec(caller, request, root, recipe, route, project)
                 now = self.clock.now()
                 created = Created(at=now, turn=new_turn_id(now), spec=spec)
                 task = await self._ledger.create(new_task_id(), created, self._launch(caller))
@@ -124,10 +129,17 @@ class Delegation:
             return task
 
     async def continue_(
-        self, caller: Caller, task_id: TaskId, brief: str, budget: Budget = Budget(), key: str = ""
+        self,
+        caller: Caller,
+        task_id: TaskId,
+        brief: str,
+        budget: Budget = Budget(),
+        key: str = "",
+        onto: str = "",
     ) -> Task:
         """A follow-up in the worker's session; `budget` holds the task's limits that are new, the same key gives the same
-        turn. Raises `WrongPhase` while a turn runs, `BudgetSpent`."""
+        turn. `onto` ("files", or the id of a task) brings the folder up to date first, with conflicts marked in it. Raises
+        `WrongPhase` while a turn runs, `BudgetSpent`."""
         if not brief.strip():
             raise InvalidRequest("brief is empty: say what is to be done next")
 
@@ -262,40 +274,66 @@ class Delegation:
         return await self._ledger.to_the_end(self._housekeeping.clean(request, caller.environment))
 
     async def diff(
-        self, task_id: TaskId, paths: Sequence[str] = (), turn_id: TurnId = TurnId("")
-    ) -> tuple[Task, ChangeSet, str]:
+        self, task_id: TaskId, selection: Selection = Selection(), turn_id: TurnId = TurnId("")
+    ) -> tuple[Task, Turn, ChangeSet, str]:
         """All that the task changed since its base, which is what `apply` takes; with `turn_id` what that turn changed since
-        it began. The patch is narrowed to `paths`."""
+        it began; and the turn. The patch is narrowed to what is selected."""
         task = self.get(task_id)
-        changes = self.turn(task, turn_id).own_changes if turn_id else newest_changes(task)[1]
+        turn = self.turn(task, turn_id or newest_changes(task)[0])
+        changes = turn.own_changes if turn_id else newest_changes(task)[1]
         if changes is None:
             raise WrongPhase(f"turn {turn_id} of task {task.id} has no changes yet")
         root = Path(task.spec.workspace)
-        return task, changes, await self._workspace.diff(root, changes, narrowed(root, changes, paths))
+        return task, turn, changes, await self._workspace.diff(root, changes, narrowed(root, changes, selection.paths))
 
     async def apply(
-        self, caller: Caller, task_id: TaskId, paths: Sequence[str] = (), key: str = ""
-    ) -> tuple[Task, Sequence[str]]:
-        """Merge the change set, or those of its files, onto the disk; nothing is written when one file is refused. The same
-        key gives the same answer, and nothing is written again."""
-        return await self._ledger.to_the_end(self._apply(task_id, paths, key))
+        self, caller: Caller, task_id: TaskId, selection: Selection = Selection(), key: str = ""
+    ) -> tuple[Task, Landing]:
+        """Merge what is selected of the change set into the user's files; nothing is written when one file is refused. The
+        same key gives the same answer, and nothing is written again. Raises `ApplyRefused`, `ApplyForbidden`."""
+        return await self._ledger.to_the_end(self._apply(task_id, selection, key))
 
-    async def _apply(self, task_id: TaskId, paths: Sequence[str], key: str) -> tuple[Task, Sequence[str]]:
+    async def _apply(self, task_id: TaskId, selection: Selection, key: str) -> tuple[Task, Landing]:
         async with self._applying[self.get(task_id).spec.workspace]:
             task = self.get(task_id)
-            before = landed(task, key, paths)
+            before = landed(task, key, selection.paths)
             if before is not None:
-                return task, before.paths
+                return task, before
             must_rest(task, "applied", closed_too=True)
             turn_id, changes = newest_changes(task)
             if not changes.files:
                 raise ApplyRefused(f"task {task.id} changed no file")
             root = Path(task.spec.workspace)
             unsaved = await self._briefing.unsaved(root)
-            applied = await self._workspace.apply(root, changes, unsaved, narrowed(root, changes, paths))
+            plan = await self._workspace.plan(root, changes, unsaved)
+            await self._workspace.write(root, plan)
             now = self.clock.now()
-            landing = Landing(turn_id, changes.result, applied.paths, now, tuple(paths), key, applied.unchanged)
-            return await self._ledger.record(task.id, Landed(at=now, landing=landing)), applied.paths
+            landing = Landing(turn_id, changes.result, plan.paths, now, selection.paths, key, plan.unchanged)
+            return await self._ledger.record(task.id, Landed(at=now, landing=landing)), landing
+
+    async def undo(self, caller: Caller, task_id: TaskId, apply_id: str = "") -> tuple[Task, Landing]:
+        """Take back what one apply changed, the last that stands for "": three-way, however the files have moved on since.
+        Gives the landing with what went where on the way back. Raises `NothingToUndo`, `ApplyRefused`."""
+        raise NotImplementedError
+
+    async def reject(
+        self, caller: Caller, task_id: TaskId, selection: Selection, reason: str, *, send_back: bool
+    ) -> Task:
+        """Note that what is selected is not wanted; with `send_back` it goes to the worker as a follow-up, with the reason."""
+        raise NotImplementedError
+
+    async def integrate(self, caller: Caller, task_ids: Sequence[TaskId], key: str = "") -> Task:
+        """A new task, without a worker, that makes one result of several tasks'. Raises `WrongPhase` for one that is not over."""
+        raise NotImplementedError
+
+    async def run_checks(self, caller: Caller, task_id: TaskId) -> Task:
+        """Check the result of a ready task by what the project asks for now. Raises `WrongPhase`, `InvalidRequest`."""
+        raise NotImplementedError
+
+    async def trust(self, caller: Caller, workspace: str, *, trusted: bool) -> tuple[Path, ProjectSettings]:
+        """Trust the workspace's own settings file as it is now, or take that back."""
+        root = await self._workspace.locate(Path(posixpath.normpath((caller.workspace / workspace).as_posix())))
+        return root, await self._projects.trust(root, trusted=trusted)
 
     def watching(self) -> AbstractContextManager[Watcher]:
         """Changes of every task from the moment of entering."""

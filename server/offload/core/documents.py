@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from offload.core.ports import Editor
+
 
 @dataclass(frozen=True, slots=True)
 class Document:
@@ -21,6 +23,14 @@ class Documents:
 
     def __init__(self) -> None:
         self._open: dict[tuple[str, Path], Document] = {}
+        self._editors: dict[str, Editor] = {}
+
+    def attach(self, editor_id: str, editor: Editor) -> None:
+        """An editor is there; `drop_editor` lets it go."""
+        self._editors[editor_id] = editor
+
+    def editor(self, editor_id: str) -> Editor | None:
+        return self._editors.get(editor_id)
 
     def put(self, document: Document) -> None:
         """A document was opened or its text changed."""
@@ -33,6 +43,7 @@ class Documents:
 
     def drop_editor(self, editor: str) -> None:
         """An editor went away: its unsaved texts went with it."""
+        self._editors.pop(editor, None)
         for key in [key for key in self._open if key[0] == editor]:
             del self._open[key]
 

@@ -18,7 +18,7 @@ from offload.core.ports import Clock, Worker, Workspace
 from offload.core.supervisor import Supervisor
 from offload.domain.change import ChangeSet
 from offload.domain.errors import InvalidRequest, OffloadError, WrongPhase
-from offload.domain.lifecycle import Closed
+from offload.domain.events import Closed
 from offload.domain.task import Task, TaskId
 
 DAY_S = 24 * 3600

@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 from offload.core.feed import Feed
 from offload.core.ports import Clock, Journal
 from offload.domain.errors import UnknownTask
-from offload.domain.lifecycle import Created, Event, advance, begin, fold
+from offload.domain.events import Created, Event
+from offload.domain.lifecycle import advance, begin, fold
 from offload.domain.task import Task, TaskId
 
 T = TypeVar("T")

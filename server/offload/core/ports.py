@@ -5,6 +5,7 @@ Every method may raise an `OffloadError` of the kind that its port names; anythi
 
 from __future__ import annotations
 
+import enum
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
@@ -13,9 +14,11 @@ from typing import Protocol
 
 from offload.domain.anchor import Block
 from offload.domain.ask import Answer, Ask, AskId, AskOutcome
-from offload.domain.change import ChangeSet
-from offload.domain.lifecycle import Event
+from offload.domain.change import ChangeSet, Conflict
+from offload.domain.check import Check, CheckResult
+from offload.domain.events import Event
 from offload.domain.profile import Profile
+from offload.domain.project import ProjectSettings
 from offload.domain.recipe import Recipe
 from offload.domain.route import Route
 from offload.domain.task import TaskId
@@ -57,11 +60,49 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True)
-class Applied:
-    """`paths` hold the result now, relative to the workspace; `unchanged` are those of them that held it before."""
+class BufferChange:
+    """What an open document shall hold: `before` is the text that was merged with, `after` the merged one. `path` is relative
+    to the workspace."""
 
-    paths: tuple[str, ...]
-    unchanged: tuple[str, ...] = ()
+    path: str
+    before: str
+    after: str
+
+
+class LandingPlan(Protocol):
+    """A result merged with what the user has now, every path looked at, nothing written yet."""
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The files that hold the result afterwards, relative to the workspace."""
+        ...
+
+    @property
+    def unchanged(self) -> tuple[str, ...]:
+        """Those of `paths` that hold it now, so that nothing is written."""
+        ...
+
+    @property
+    def buffers(self) -> tuple[BufferChange, ...]:
+        """What the editors have to do; the rest goes to disk."""
+        ...
+
+    @property
+    def before(self) -> str:
+        """The commit of the touched files as they are, and `after` as they shall be; "" for both when nothing is written."""
+        ...
+
+    @property
+    def after(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """`commit` holds the merged files; in those of `conflicts` the places are marked as git marks them. It has the commit that
+    was merged onto as its parent."""
+
+    commit: str
+    conflicts: tuple[Conflict, ...] = ()
 
 
 class Workspace(Protocol):
@@ -75,17 +116,35 @@ class Workspace(Protocol):
         """The workspace that a folder belongs to: the top of its repository, or itself where there is none."""
         ...
 
-    async def snapshot(self, root: Path, buffers: Mapping[str, str]) -> Snapshot:
-        """Record HEAD + uncommitted + untracked files, with `buffers` (path relative to root → text) in place of theirs."""
+    async def snapshot(self, root: Path, buffers: Mapping[str, str], never_send: Sequence[str] = ()) -> Snapshot:
+        """Record HEAD + uncommitted + untracked files, with `buffers` (path relative to root → text) in place of theirs;
+        files that are `never_send` (patterns, see `domain.scope`) stay out unless git tracks them."""
         ...
 
-    async def open_folder(self, task: TaskId, root: Path, base: str) -> Path:
+    async def open_folder(
+        self, task: TaskId, root: Path, base: str, carry: Sequence[str] = (), never_send: Sequence[str] = ()
+    ) -> Path:
         """The folder that the worker works in, corresponding to `root`: a clone checked out at `base`; made once, later
-        calls return it as the worker left it."""
+        calls return it as the worker left it. The user's ignored files that `carry` names are copied into it, but those that
+        are `never_send`."""
+        ...
+
+    async def reset_folder(self, task: TaskId, root: Path, base: str, commit: str) -> None:
+        """Make the task folder hold what `commit` holds, ignored files aside, and let its own git take `base` for the commit
+        that it stands on."""
         ...
 
     async def collect(self, task: TaskId, root: Path, base: str) -> ChangeSet:
         """All that differs from `base` in the task folder, whether committed, staged or only written."""
+        ...
+
+    async def select(self, root: Path, changes: ChangeSet, units: Collection[str]) -> ChangeSet:
+        """The part of a change set that `units` name (ids of hunks, and of files): its result is a commit of its own.
+        Raises `InvalidRequest` for an id that it does not have."""
+        ...
+
+    async def merge(self, root: Path, onto: str, changes: ChangeSet) -> Merged:
+        """Bring what a change set changed onto another commit, three-way."""
         ...
 
     async def between(self, root: Path, older: str, newer: str) -> ChangeSet:
@@ -101,14 +160,19 @@ class Workspace(Protocol):
         """The change set as one patch in git's format; `paths` narrows it."""
         ...
 
-    async def apply(
-        self, root: Path, changes: ChangeSet, unsaved: Mapping[str, str], paths: Sequence[str] = ()
-    ) -> Applied:
-        """Merge the change set three-way onto the files on disk, all or nothing.
+    async def plan(
+        self, root: Path, changes: ChangeSet, buffers: Mapping[str, str], *, exact: bool = False
+    ) -> LandingPlan:
+        """Merge the change set three-way with the user's files as they are now, all or nothing, and write nothing.
 
-        `unsaved` holds the texts of files that are open in editors (path relative to root → text): a file whose text there
-        differs from the disk is refused. Raises `ApplyRefused` naming every path and its reason before anything is written.
+        `buffers` holds the texts of files that editors have open (path relative to root → text): they are merged with those
+        texts and are for the editors to change. With `exact` the two commits hold bytes as they were on disk, as those of a
+        `LandingPlan` do. Raises `ApplyRefused` naming every path and its reason, and both sides of each conflict.
         """
+        ...
+
+    async def write(self, root: Path, plan: LandingPlan) -> None:
+        """Do what a plan has for the disk, all or nothing. Raises `ApplyRefused` when a file has changed since."""
         ...
 
     async def read(self, root: Path, commit: str, path: str) -> bytes | None:
@@ -147,6 +211,60 @@ class Source(Protocol):
 
     async def blocks(self, path: str, text: str) -> Sequence[Block]:
         """All named blocks, outer before inner."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentEdit:
+    """An open document's text, and what it shall be. `path` is absolute; `version` is the editor's own of `before`."""
+
+    path: Path
+    version: int | None
+    before: str
+    after: str
+
+
+class EditOutcome(enum.StrEnum):
+    DONE = "done"  # seen in the documents' next change notification
+    MOVED = "moved"  # somebody typed meanwhile: merge again
+    REFUSED = "refused"  # the editor said no, or nothing in time
+
+
+class Editor(Protocol):
+    """An attached editor, as far as results go through it; registered with `core.documents` under its connection's id."""
+
+    @property
+    def name(self) -> str:
+        """As people know it ("Neovim")."""
+        ...
+
+    @property
+    def can_edit(self) -> bool:
+        """Whether it takes edits from a server at all."""
+        ...
+
+    async def edit(self, label: str, edits: Sequence[DocumentEdit]) -> EditOutcome:
+        """Change open documents, all of them or none. `label` is what its undo list shows."""
+        ...
+
+
+class Checks(Protocol):
+    async def run(self, folder: Path, check: Check, environment: Mapping[str, str]) -> CheckResult:
+        """Run one check to its end or its time limit, and end all that it started; raises nothing that the command is to
+        blame for. Cancelling ends the command."""
+        ...
+
+
+class Projects(Protocol):
+    """What workspaces say of themselves, and whether a person trusts it. Raises `InvalidRequest` naming the file and what is
+    wrong with it."""
+
+    async def settings(self, root: Path) -> ProjectSettings:
+        """Those of the workspace's `offload.toml` that count; all defaults without one."""
+        ...
+
+    async def trust(self, root: Path, *, trusted: bool) -> ProjectSettings:
+        """Trust the file as it is now, by its path and content, or take that back; gives the settings after that."""
         ...
 
 
@@ -258,12 +376,14 @@ class AskOver:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The last event of a good turn. `doubt` is "" for a clean end, else the reason why a person should look."""
+    """The last event of a good turn. `doubt` is "" for a clean end, else the reason why a person should look. `claims` are the
+    files, as absolute paths or relative to the folder, that the worker's own tools say they wrote."""
 
     text: str
     ran: Route
     usage: Usage
     doubt: str = ""
+    claims: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

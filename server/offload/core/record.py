@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from offload.core.ledger import Ledger
 from offload.domain.errors import Defect, OffloadError, StorageFailed
-from offload.domain.lifecycle import TurnEvent
+from offload.domain.events import TurnEvent
 from offload.domain.task import Task, TaskId
 from offload.domain.turn import Failure
 

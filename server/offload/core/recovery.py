@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from offload.core.ledger import Ledger
 from offload.core.supervisor import Supervisor
-from offload.domain.lifecycle import WorkLost
+from offload.domain.events import WorkLost
 from offload.domain.task import Phase
 
 REASON = "the hub ended while this turn ran"

@@ -40,7 +40,7 @@ from offload.core.watch import BUDGET, Watch
 from offload.domain.ask import Answer, AskId
 from offload.domain.change import ChangeSet
 from offload.domain.errors import Defect, OffloadError, TurnLost
-from offload.domain.lifecycle import (
+from offload.domain.events import (
     ActivityChanged,
     Admitted,
     Asked,

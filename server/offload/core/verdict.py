@@ -7,7 +7,7 @@ from dataclasses import replace
 from offload.core.ports import End, Failed, Halted, Lost, Unstopped
 from offload.domain.change import ChangeSet
 from offload.domain.errors import OffloadError
-from offload.domain.lifecycle import CannotResume, StopIncomplete, Stopped, TurnEnded, TurnEvent, TurnFailed
+from offload.domain.events import CannotResume, StopIncomplete, Stopped, TurnEnded, TurnEvent, TurnFailed
 from offload.domain.route import differences
 from offload.domain.task import Task
 from offload.domain.text import cut

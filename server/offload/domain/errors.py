@@ -15,7 +15,9 @@
     │   ├── WrongPhase            the task is not in a phase in which this can be done
     │   ├── KeyReused             the same key came with another body
     │   ├── NotAWorkspace         the folder is missing, unreadable or refused
-    │   ├── ApplyRefused          nothing was written: a conflict, unsaved text, a path outside the workspace
+    │   ├── ApplyRefused          nothing was written: a conflict, a path outside the workspace, an editor that says no
+    │   ├── ApplyForbidden        a model may not apply this, or not before a person has agreed
+    │   ├── NothingToUndo         no apply of this task stands that could be taken back
     │   ├── WorkerRefused         a worker's own process may not use offload
     │   └── VersionMismatch       front and hub speak different protocols
     ├── WorkerError           the worker or its set-up
@@ -34,6 +36,8 @@ Each class has a `code`, the snake_case word that every edge sends beside the me
 from __future__ import annotations
 
 from typing import ClassVar
+
+from offload.domain.change import Conflict
 
 
 class OffloadError(Exception):
@@ -99,13 +103,25 @@ class NotAWorkspace(CallerError):
 
 
 class ApplyRefused(CallerError):
-    """Raised before the first write. `reasons` holds one (path, reason) pair per refused file."""
+    """Raised before the first write. `reasons` holds one (path, reason) pair per refused file, `conflicts` the places where
+    two sides changed the same, with both."""
 
     code = "apply_refused"
 
-    def __init__(self, message: str, reasons: tuple[tuple[str, str], ...] = ()) -> None:
+    def __init__(
+        self, message: str, reasons: tuple[tuple[str, str], ...] = (), conflicts: tuple[Conflict, ...] = ()
+    ) -> None:
         super().__init__(message)
         self.reasons = reasons
+        self.conflicts = conflicts
+
+
+class ApplyForbidden(CallerError):
+    code = "apply_forbidden"
+
+
+class NothingToUndo(CallerError):
+    code = "nothing_to_undo"
 
 
 class WorkerRefused(CallerError):

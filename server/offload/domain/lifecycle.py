@@ -8,188 +8,44 @@ The state diagram in docs/ARCHITECTURE.md is drawn from `TRANSITIONS`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-from offload.domain.ask import Ask, AskId, AskOutcome, Closing
-from offload.domain.budget import Budget
-from offload.domain.change import ChangeSet
-from offload.domain.check import CheckResult
+from offload.domain.ask import Closing
 from offload.domain.errors import Defect
-from offload.domain.route import Route
-from offload.domain.task import RESTING, Landing, Phase, Task, TaskId, TaskSpec
-from offload.domain.turn import INTERRUPTED, STOP_INCOMPLETE, Activity, Failure, Survivor, Turn, TurnId
-from offload.domain.usage import Usage
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
-    """What happened; `at` is seconds since the epoch by the hub's clock."""
-
-    at: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnEvent(Event):
-    """What happened in one turn; `worked_s` is what it has worked by then, None when nobody counted."""
-
-    turn: TurnId
-    worked_s: float | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Created(TurnEvent):
-    """The first event of a task: everything that is needed to do it."""
-
-    spec: TaskSpec
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshotted(TurnEvent):
-    """The user's files were recorded as commit `base`; `notes` says what was left out."""
-
-    base: str
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Admitted(TurnEvent):
-    """A place is free."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionOpened(TurnEvent):
-    """The worker gave a session; recorded before the prompt goes out, so that a restart can look for it."""
-
-    session: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnSeen(TurnEvent):
-    """The worker was seen at work on this turn's prompt."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ActivityChanged(TurnEvent):
-    activity: Activity
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UsageSeen(TurnEvent):
-    """`usage` is the whole turn's so far."""
-
-    usage: Usage
-    ran: Route | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked(TurnEvent):
-    ask: Ask
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AskClosed(TurnEvent):
-    """`by` is who answered; `key` is that caller's own."""
-
-    ask: AskId
-    outcome: AskOutcome
-    choice: str = ""
-    message: str = ""
-    by: str = ""
-    key: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnEnded(TurnEvent):
-    """The worker finished and its changes were read from git: `changes` since the task's base, `own` since the turn began,
-    None when that is the same. `to_check` says whether checks follow."""
-
-    text: str
-    changes: ChangeSet
-    ran: Route | None = None
-    usage: Usage | None = None
-    needs_review: str = ""
-    to_check: bool = False
-    own: ChangeSet | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChecksEnded(TurnEvent):
-    results: tuple[CheckResult, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnFailed(TurnEvent):
-    """The turn is over without a result; what it changed so far, if that could be read, is kept."""
-
-    failure: Failure
-    text: str = ""
-    changes: ChangeSet | None = None
-    own: ChangeSet | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stopped(TurnEvent):
-    """The worker is confirmed gone after a stop."""
-
-    text: str = ""
-    changes: ChangeSet | None = None
-    own: ChangeSet | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StopIncomplete(TurnEvent):
-    """The turn was stopped, but some of its processes could not be ended and may still write."""
-
-    survivors: tuple[Survivor, ...]
-    text: str = ""
-    changes: ChangeSet | None = None
-    own: ChangeSet | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkLost(TurnEvent):
-    """The hub or the worker went away while the turn ran. What is asked and done is unknown until the worker is met again."""
-
-    reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CannotResume(TurnEvent):
-    """Nobody works on the turn any more; what it said and changed so far is kept."""
-
-    reason: str
-    text: str = ""
-    changes: ChangeSet | None = None
-    own: ChangeSet | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Continued(Event):
-    """A follow-up: a new turn in the worker's session, from where the last one left the folder. `budget` holds the limits
-    that are new, `key` is the caller's own."""
-
-    turn: TurnId
-    brief: str
-    prompt: str
-    route: Route
-    budget: Budget = Budget()
-    key: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StopRequested(Event):
-    """Somebody asked to stop. Nothing has stopped yet, unless the task was only queued."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Landed(Event):
-    landing: Landing
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Closed(Event):
-    """The worker's session and the task folder are released; what the task changed can still be read and landed."""
+from offload.domain.events import (
+    ActivityChanged,
+    Admitted,
+    AskClosed,
+    Asked,
+    CannotResume,
+    CheckRequested,
+    ChecksEnded,
+    Closed,
+    ConsentAsked,
+    ConsentClosed,
+    Continued,
+    Created,
+    Event,
+    Integrated,
+    Landed,
+    Rebased,
+    Rejected,
+    SessionOpened,
+    Snapshotted,
+    StopIncomplete,
+    Stopped,
+    StopRequested,
+    TurnEnded,
+    TurnEvent,
+    TurnFailed,
+    TurnSeen,
+    Undone,
+    UsageSeen,
+    WorkLost,
+)
+from offload.domain.task import RESTING, Landing, Phase, Task, TaskId
+from offload.domain.turn import INTERRUPTED, STOP_INCOMPLETE, Failure, Survivor, Turn
 
 
 class IllegalTransition(Defect):
@@ -221,7 +77,17 @@ def _stay(task: Task, _: Event) -> Phase:
     return task.phase
 
 
-_CONTINUE: Mapping[type[Event], Target] = {Continued: Phase.QUEUED, Landed: _stay, Closed: _stay}
+_CONTINUE: Mapping[type[Event], Target] = {
+    Continued: Phase.QUEUED,
+    Landed: _stay,
+    Undone: _stay,
+    Rejected: _stay,
+    ConsentAsked: _stay,
+    ConsentClosed: _stay,
+    Closed: _stay,
+}
+# What can happen to the files of a user after the task's own folder has gone.
+_AFTER_CLOSING = (Landed, Undone, Rejected, ConsentAsked, ConsentClosed)
 
 TRANSITIONS: Mapping[Phase, Mapping[type[Event], Target]] = {
     Phase.QUEUED: {
@@ -232,6 +98,7 @@ TRANSITIONS: Mapping[Phase, Mapping[type[Event], Target]] = {
         WorkLost: Phase.RECOVERING,
     },
     Phase.STARTING: {
+        Rebased: Phase.STARTING,
         SessionOpened: Phase.STARTING,
         TurnSeen: _seen,
         StopRequested: Phase.CANCELLING,
@@ -240,6 +107,7 @@ TRANSITIONS: Mapping[Phase, Mapping[type[Event], Target]] = {
         WorkLost: Phase.RECOVERING,
     },
     Phase.WORKING: {
+        Integrated: Phase.WORKING,
         ActivityChanged: Phase.WORKING,
         UsageSeen: Phase.WORKING,
         Asked: Phase.WORKING,
@@ -251,6 +119,8 @@ TRANSITIONS: Mapping[Phase, Mapping[type[Event], Target]] = {
         WorkLost: Phase.RECOVERING,
     },
     Phase.CHECKING: {
+        ActivityChanged: Phase.CHECKING,
+        Integrated: Phase.CHECKING,
         ChecksEnded: Phase.READY,
         StopRequested: Phase.CANCELLING,
         TurnFailed: Phase.FAILED,
@@ -258,6 +128,8 @@ TRANSITIONS: Mapping[Phase, Mapping[type[Event], Target]] = {
     },
     # The worker may win the race: what it says happened, happened.
     Phase.CANCELLING: {
+        Rebased: Phase.CANCELLING,
+        Integrated: Phase.CANCELLING,
         SessionOpened: Phase.CANCELLING,
         TurnSeen: Phase.CANCELLING,
         ActivityChanged: Phase.CANCELLING,
@@ -274,6 +146,7 @@ TRANSITIONS: Mapping[Phase, Mapping[type[Event], Target]] = {
     },
     Phase.RECOVERING: {
         Snapshotted: Phase.RECOVERING,
+        Rebased: Phase.RECOVERING,
         SessionOpened: Phase.RECOVERING,
         TurnSeen: _seen,
         StopRequested: Phase.CANCELLING,
@@ -283,7 +156,7 @@ TRANSITIONS: Mapping[Phase, Mapping[type[Event], Target]] = {
         TurnFailed: Phase.FAILED,
         CannotResume: _cannot_resume,
     },
-    Phase.READY: _CONTINUE,
+    Phase.READY: {**_CONTINUE, CheckRequested: Phase.CHECKING},
     Phase.FAILED: _CONTINUE,
     Phase.CANCELLED: _CONTINUE,
     Phase.INTERRUPTED: _CONTINUE,
@@ -304,6 +177,7 @@ def begin(task_id: TaskId, event: Event) -> Task:
         created_at=event.at,
         changed_at=event.at,
         turns=(turn,),
+        plan=spec.plan,
     )
 
 
@@ -313,7 +187,7 @@ def advance(task: Task, event: Event) -> Task:
     if isinstance(event, TurnEvent) and _is_stale(task, event):
         return counted
     target = TRANSITIONS[task.phase].get(type(event))
-    too_late = task.closed and not isinstance(event, Landed)
+    too_late = task.closed and not isinstance(event, _AFTER_CLOSING)
     if target is None or too_late or (isinstance(event, TurnEvent) and event.turn != task.turn.id):
         raise IllegalTransition(task.phase, event)
     phase = target if isinstance(target, Phase) else target(task, event)
@@ -335,12 +209,17 @@ def fold(task_id: TaskId, events: Iterable[Event]) -> Task:
 
 
 def _is_stale(task: Task, event: TurnEvent) -> bool:
+    """The last turn of a live task goes on, even one that had ended and is being checked once more."""
+    if task.live and event.turn == task.turn.id:
+        return False
     return any(turn.id == event.turn and turn.ended_at is not None for turn in task.turns)
 
 
 def _rest(task: Task, at: float) -> Task:
-    """A turn that is over has no activity and no open asks, and a stop that was asked has been dealt with."""
-    over = replace(task.turn, ended_at=at, stopped=task.phase is Phase.CANCELLED)
+    """A turn that is over has no activity and no open asks, and a stop that was asked has been dealt with. One that is checked
+    once more had its end before."""
+    ended_at = at if task.turn.ended_at is None else task.turn.ended_at
+    over = replace(task.turn, ended_at=ended_at, stopped=task.phase is Phase.CANCELLED)
     return replace(task, turns=(*task.turns[:-1], over), activity=None, asks={}, stop_requested=False)
 
 
@@ -349,6 +228,10 @@ def _apply(task: Task, event: Event) -> Task:  # noqa: PLR0912 - one case per ev
     match event:
         case Snapshotted():
             return replace(task, base=event.base, notes=event.notes)
+        case Rebased():
+            return _with_turn(replace(task, base=event.base, notes=(*task.notes, *event.notes)), start=event.start)
+        case Integrated():
+            return replace(task, integration=event.integration)
         case Admitted():
             return _with_turn(task, started_at=event.at)
         case SessionOpened():
@@ -357,9 +240,9 @@ def _apply(task: Task, event: Event) -> Task:  # noqa: PLR0912 - one case per ev
             return replace(task, activity=event.activity)
         case UsageSeen():
             return _with_turn(task, usage=event.usage, ran=event.ran or task.turn.ran)
-        case Asked():
+        case Asked() | ConsentAsked():
             return replace(task, asks={**task.asks, event.ask.id: event.ask})
-        case AskClosed():
+        case AskClosed() | ConsentClosed():
             return _close(task, event)
         case TurnEnded():
             return _with_turn(
@@ -370,9 +253,13 @@ def _apply(task: Task, event: Event) -> Task:  # noqa: PLR0912 - one case per ev
                 ran=event.ran or task.turn.ran,
                 usage=event.usage or task.turn.usage,
                 needs_review=event.needs_review,
+                claims=event.claims,
+                checks=(),
             )
+        case CheckRequested():
+            return _with_turn(replace(task, plan=event.plan), checks=())
         case ChecksEnded():
-            return _with_turn(task, checks=event.results)
+            return _checked(task, event)
         case TurnFailed():
             return _with_turn(task, failure=event.failure, text=event.text, changes=event.changes, own=event.own)
         case Stopped():
@@ -396,12 +283,18 @@ def _apply(task: Task, event: Event) -> Task:  # noqa: PLR0912 - one case per ev
                 session=session,
                 budget=event.budget.over(task.turn.budget),
                 key=event.key,
+                onto=event.onto,
+                fix_round=event.fix_round,
             )
-            return replace(task, turns=(*task.turns, turn))
+            return replace(task, turns=(*task.turns, turn), asks={})
         case StopRequested():
             return replace(task, stop_requested=True)
         case Landed():
             return replace(task, landings=(*task.landings, event.landing))
+        case Undone():
+            return replace(task, landings=tuple(_taken_back(each, event) for each in task.landings))
+        case Rejected():
+            return replace(task, rejections=(*task.rejections, event.rejection))
         case Closed():
             return replace(task, closed=True)
         case _:  # TurnSeen says only that the phase changed.
@@ -415,7 +308,22 @@ def _survival(survivors: Iterable[Survivor]) -> str:
     )
 
 
-def _close(task: Task, event: AskClosed) -> Task:
+def _checked(task: Task, event: ChecksEnded) -> Task:
+    """A failing check is a reason to look, beside those that there were."""
+    turn = task.turn
+    return _with_turn(
+        task,
+        checks=event.results,
+        changes=event.changes or turn.changes,
+        own=event.own if event.changes is not None else turn.own,
+    )
+
+
+def _taken_back(landing: Landing, event: Undone) -> Landing:
+    return replace(landing, undone_at=event.at) if landing.id == event.landing else landing
+
+
+def _close(task: Task, event: AskClosed | ConsentClosed) -> Task:
     """An ask that is not open was closed before: the first one counts."""
     open_asks = dict(task.asks)
     ask = open_asks.pop(event.ask, None)

@@ -5,16 +5,18 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NewType
 
 from offload.domain.anchor import Anchor
 from offload.domain.ask import ALWAYS, Ask, AskId, Closing
 from offload.domain.budget import Budget
+from offload.domain.check import CheckPlan
+from offload.domain.ids import TaskId
+from offload.domain.integration import Integration
 from offload.domain.profile import Profile
 from offload.domain.route import Route
 from offload.domain.turn import Activity, Turn, TurnId
 
-TaskId = NewType("TaskId", str)
+__all__ = ["LIVE", "RESTING", "Front", "Landing", "Phase", "Place", "Rejection", "Task", "TaskId", "TaskSpec"]
 
 
 class Phase(enum.StrEnum):
@@ -36,6 +38,13 @@ RESTING = frozenset({Phase.READY, Phase.FAILED, Phase.CANCELLED, Phase.INTERRUPT
 LIVE = frozenset(Phase) - RESTING
 
 
+class Place(enum.StrEnum):
+    """Where an accepted change went."""
+
+    BUFFER = "buffer"  # an editor's open document, not saved yet
+    DISK = "disk"
+
+
 class Front(enum.StrEnum):
     """Where a call came from."""
 
@@ -49,7 +58,13 @@ class TaskSpec:
     """What was asked for at the start; never changes. `workspace` is an absolute folder; `title` is one short line.
 
     `buffers` holds the unsaved texts of attached editors at the start, by path relative to the workspace. `commands` are
-    the shell commands that the worker may run without asking. `budget` holds the limits at the start. `key` is the caller's idempotency key, "" for none.
+    the shell commands that the worker may run without asking. `budget` holds the limits at the start. `key` is the caller's
+    idempotency key, "" for none.
+
+    `allowed_paths` are the patterns (see `scope`) that the result is held against, empty for all of the workspace. `setup`,
+    `plan` and `carry` are the project's trusted ones as they were at the start. `after` are tasks whose results this one
+    begins from; `integrates` are those that this one makes one result of: it has no worker then. `warnings` are plain
+    sentences that were told at the start.
     """
 
     workspace: str
@@ -66,12 +81,26 @@ class TaskSpec:
     key: str = ""
     profile: Profile = Profile.WORKSPACE_WRITE
     budget: Budget = Budget()
+    allowed_paths: tuple[str, ...] = ()
+    setup: str = ""
+    plan: CheckPlan = CheckPlan()
+    carry: tuple[str, ...] = ()
+    never_send: tuple[str, ...] = ()
+    after: tuple[TaskId, ...] = ()
+    integrates: tuple[TaskId, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Landing:
-    """One acceptance of a result into the user's files. `paths` are relative to the workspace; `wanted` are those that were
-    asked for, empty for all, and `key` came with them; `unchanged` are those of `paths` that held the result before."""
+    """One acceptance of a result into the user's files. `paths` are relative to the workspace; `wanted` and `wanted_hunks` are
+    those that were asked for, empty for all, and `key` came with them; `unchanged` are those of `paths` that held the result
+    before.
+
+    `units` are the ids of the hunks and files that it brought, `buffers` those of `paths` that went to an editor's buffer, the
+    others went to disk. `result` is the commit of what the user was given of this task so far. `before` and `after` are commits
+    of the touched files alone, as they were and as they were left: what an undo needs, "" in records of a version without it.
+    """
 
     turn: TurnId
     result: str
@@ -80,11 +109,33 @@ class Landing:
     wanted: tuple[str, ...] = ()
     key: str = ""
     unchanged: tuple[str, ...] = ()
+    id: str = ""
+    units: tuple[str, ...] = ()
+    buffers: tuple[str, ...] = ()
+    before: str = ""
+    after: str = ""
+    wanted_hunks: tuple[str, ...] = ()
+    by: str = ""
+    undone_at: float | None = None
+
+    def place(self, path: str) -> Place:
+        return Place.BUFFER if path in self.buffers else Place.DISK
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """Parts of a result that a person does not want; `units` are ids of hunks and files, `reason` may be empty."""
+
+    turn: TurnId
+    units: tuple[str, ...]
+    at: float
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """`revision` counts the task's events; `base` is the snapshot's commit in the private repository, "" before it is taken."""
+    """`revision` counts the task's events; `base` is the snapshot's commit in the private repository, "" before it is taken. `plan` is what its
+    result is checked by: that of the start, until somebody asks for the checks again. `integration` is that of a task that makes one result of several."""
 
     id: TaskId
     spec: TaskSpec
@@ -100,6 +151,9 @@ class Task:
     closings: tuple[Closing, ...] = ()
     stop_requested: bool = False
     landings: tuple[Landing, ...] = ()
+    rejections: tuple[Rejection, ...] = ()
+    integration: Integration | None = None
+    plan: CheckPlan = CheckPlan()
     closed: bool = False
 
     @property
@@ -109,8 +163,8 @@ class Task:
 
     @property
     def asking(self) -> bool:
-        """Whether it waits for a person's answer."""
-        return self.phase is Phase.WORKING and bool(self.asks)
+        """Whether it waits for a person's answer: the worker's ask, or whether a model may apply the result."""
+        return bool(self.asks) and (self.phase is Phase.WORKING or self.phase in RESTING)
 
     def granted(self, ask: Ask) -> bool:
         """Whether somebody allowed the very same before, and said so for the whole task."""

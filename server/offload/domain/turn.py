@@ -8,7 +8,7 @@ from typing import NewType
 
 from offload.domain.budget import Budget
 from offload.domain.change import ChangeSet
-from offload.domain.check import CheckResult
+from offload.domain.check import Checked, CheckResult, checked, told
 from offload.domain.route import Route
 from offload.domain.usage import Usage
 
@@ -63,6 +63,11 @@ class Turn:
 
     `changes` is all since the task's base, which is what can be applied; `own` what this turn changed, None when that is the
     same. `budget` is the task's from this turn on; `worked_s` counts no waiting for a person; `key` is that of the follow-up.
+
+    `claims` are the files that the worker's own tools say they wrote. `fix_round` counts the turns in a row, up to this one,
+    that failing checks began by themselves. `onto` says what the folder is brought onto before the worker begins ("files" for
+    the user's files as they are then, or the id of a task), "" for nothing; `start` is the commit of the folder as it was then,
+    "" where that is the result of the turn before.
     """
 
     id: TurnId
@@ -85,7 +90,21 @@ class Turn:
     budget: Budget = Budget()
     worked_s: float = 0.0
     key: str = ""
+    claims: tuple[str, ...] = ()
+    fix_round: int = 0
+    onto: str = ""
+    start: str = ""
 
     @property
     def own_changes(self) -> ChangeSet | None:
         return self.changes if self.own is None else self.own
+
+    @property
+    def checked(self) -> Checked:
+        return checked(self.checks)
+
+    @property
+    def doubts(self) -> str:
+        """Why a person should look at a result that ended well: what was found when it ended, and checks that fail."""
+        failing = [told(result) for result in self.checks if not result.passed]
+        return "; ".join(filter(None, (self.needs_review, *failing)))

@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 
 from offload.domain.errors import Defect, OffloadError, StorageFailed
-from offload.domain.lifecycle import Event
+from offload.domain.events import Event
 from offload.domain.task import TaskId
 from offload.storage import records, salvage
 

@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from pydantic import TypeAdapter, ValidationError
 
 from offload.domain.errors import StorageFailed
-from offload.domain.lifecycle import TRANSITIONS, Created, Event
+from offload.domain.events import Created, Event
+from offload.domain.lifecycle import TRANSITIONS
 from offload.domain.text import well_formed
 
 _POSSIBLE: set[type[Event]] = {Created}.union(*TRANSITIONS.values())

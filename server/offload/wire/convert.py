@@ -9,12 +9,13 @@ from offload.core.housekeeping import Cleaned, Looked
 from offload.domain.anchor import Anchor
 from offload.domain.ask import Ask, Closing
 from offload.domain.budget import Budget
-from offload.domain.change import ChangeSet
+from offload.domain.check import told
 from offload.domain.errors import ApplyRefused, OffloadError
 from offload.domain.route import Route
 from offload.domain.task import Task, TaskId
 from offload.domain.turn import Activity, Failure, Turn
 from offload.domain.usage import Usage
+from offload.wire import outcomes
 from offload.wire.results import CleanedTask, CleanTasksResult, TaskResult, WaitForTasksResult
 from offload.wire.standing import STATES, ended_phase, next_step, state
 from offload.wire.views import (
@@ -22,14 +23,10 @@ from offload.wire.views import (
     AnchorView,
     AskView,
     BudgetView,
-    ChangesView,
-    CheckView,
     ClosedAskView,
     ErrorView,
     FailureView,
-    FileChangeView,
-    HunkView,
-    LandingView,
+    RejectionView,
     RouteView,
     TaskStatus,
     TaskView,
@@ -63,7 +60,11 @@ def status(task: Task, live: Live, now: float, *, progress: bool = True) -> Task
         cost_note=_cost_note(task.turns),
         ran=_optional_route(turn.ran),
         files_changed=None if turn.changes is None else len(turn.changes.files),
-        needs_review=turn.needs_review,
+        hunks_pending=outcomes.pending_hunks(task, turn.changes),
+        checked=turn.checked,
+        checks=[told(each) for each in turn.checks],
+        needs_review=turn.doubts,
+        warnings=list(task.spec.warnings),
         failure=_failure(turn.failure),
         next_step=next_step(task, live.place),
         workspace=task.spec.workspace,
@@ -91,7 +92,10 @@ def turn_status(task: Task, turn: Turn, live: Live, now: float) -> TaskStatus:
             "cost_note": _cost_note([turn]),
             "ran": _optional_route(turn.ran),
             "files_changed": None if own is None else len(own.files),
-            "needs_review": turn.needs_review,
+            "hunks_pending": outcomes.pending_hunks(task, turn.changes),
+            "checked": turn.checked,
+            "checks": [told(each) for each in turn.checks],
+            "needs_review": turn.doubts,
             "failure": _failure(turn.failure),
         }
     )
@@ -117,11 +121,17 @@ def task(task: Task, live: Live) -> TaskView:
         profile=task.spec.profile,
         budget=_budget(task.turn.budget),
         live_text=live.text,
-        turns=[_turn(turn) for turn in task.turns],
+        turns=[_turn(task, turn) for turn in task.turns],
         notes=list(task.notes),
-        landings=[
-            LandingView(turn_id=landing.turn, paths=list(landing.paths), at=landing.at) for landing in task.landings
+        warnings=list(task.spec.warnings),
+        allowed_paths=list(task.spec.allowed_paths),
+        after=list(task.spec.after),
+        landings=[outcomes.landing(landing) for landing in task.landings],
+        rejections=[
+            RejectionView(turn_id=each.turn, hunks=list(each.units), reason=each.reason, at=each.at)
+            for each in task.rejections
         ],
+        integration=outcomes.integration(task),
         closed=task.closed,
     )
 
@@ -141,10 +151,13 @@ def result(task: Task, turn: Turn, text_offset: int = 0, *, own: bool = False) -
         text=turn.text[text_offset:end],
         text_offset=text_offset,
         next_text_offset=end if end < len(turn.text) else None,
-        changes=None if made is None else changes(made),
+        changes=None if made is None else outcomes.changes(made, task, turn),
         ran=_optional_route(turn.ran),
         usage=_usage(turn.usage),
-        needs_review=turn.needs_review,
+        checked=turn.checked,
+        checks=[outcomes.check(each) for each in turn.checks],
+        integration=outcomes.integration(task) if last else None,
+        needs_review=turn.doubts,
         failure=_failure(turn.failure),
         next_step=next_step(task),
     )
@@ -156,35 +169,6 @@ def waited(waited: Waited, live: Mapping[TaskId, Live], now: float, *, progress:
         done=waited.done,
         tasks=[status(each, live[each.id], now, progress=progress) for each in waited.tasks],
         after_revision={each.id: each.revision for each in waited.tasks},
-    )
-
-
-def changes(changes: ChangeSet) -> ChangesView:
-    """A change set with all its files and hunks."""
-    return ChangesView(
-        base=changes.base,
-        result=changes.result,
-        files=[
-            FileChangeView(
-                path=file.path,
-                status=file.status,
-                added_lines=file.added_lines,
-                removed_lines=file.removed_lines,
-                binary=file.binary,
-                hunks=[
-                    HunkView(
-                        old_start=hunk.old_start,
-                        old_lines=hunk.old_lines,
-                        new_start=hunk.new_start,
-                        new_lines=hunk.new_lines,
-                    )
-                    for hunk in file.hunks
-                ],
-            )
-            for file in changes.files
-        ],
-        added_lines=changes.added_lines,
-        removed_lines=changes.removed_lines,
     )
 
 
@@ -201,8 +185,13 @@ def cleaned(cleaned: Cleaned, *, dry_run: bool) -> CleanTasksResult:
 
 def error(error: OffloadError) -> ErrorView:
     """What every edge sends about an error, beside the code of its own protocol."""
-    reasons = error.reasons if isinstance(error, ApplyRefused) else ()
-    return ErrorView(code=error.code, message=str(error), reasons=[f"{path}: {reason}" for path, reason in reasons])
+    reasons, conflicts = (error.reasons, error.conflicts) if isinstance(error, ApplyRefused) else ((), ())
+    return ErrorView(
+        code=error.code,
+        message=str(error),
+        reasons=[f"{path}: {reason}" for path, reason in reasons],
+        conflicts=[outcomes.conflict(each) for each in conflicts],
+    )
 
 
 def _looked(looked: Looked) -> CleanedTask:
@@ -226,7 +215,7 @@ def _elapsed(turn: Turn, now: float) -> float:
     return round(max(0.0, end - turn.started_at), 1)
 
 
-def _turn(turn: Turn) -> TurnView:
+def _turn(task: Task, turn: Turn) -> TurnView:
     return TurnView(
         turn_id=turn.id,
         brief=turn.brief,
@@ -237,14 +226,13 @@ def _turn(turn: Turn) -> TurnView:
         ended_at=turn.ended_at,
         usage=_usage(turn.usage),
         text=turn.text,
-        changes=None if turn.changes is None else changes(turn.changes),
-        own_changes=None if turn.own is None else changes(turn.own),
-        checks=[
-            CheckView(name=check.name, passed=check.passed, seconds=check.seconds, tail=check.tail)
-            for check in turn.checks
-        ],
+        changes=None if turn.changes is None else outcomes.changes(turn.changes, task, turn),
+        own_changes=None if turn.own is None else outcomes.changes(turn.own, task, turn),
+        checks=[outcomes.check(each) for each in turn.checks],
+        checked=turn.checked,
+        fix_round=turn.fix_round,
         failure=_failure(turn.failure),
-        needs_review=turn.needs_review,
+        needs_review=turn.doubts,
     )
 
 

@@ -17,10 +17,11 @@ from offload.domain.anchor import LineRange
 from offload.domain.ask import Answer, AskId
 from offload.domain.budget import Budget
 from offload.domain.errors import InvalidRequest
+from offload.domain.review import Selection
 from offload.domain.route import Route
 from offload.domain.task import Front, TaskId
 from offload.domain.turn import TurnId
-from offload.wire import convert, offers
+from offload.wire import convert, offers, outcomes
 from offload.wire.params import (
     AnswerTaskParams,
     ApplyTaskParams,
@@ -29,12 +30,17 @@ from offload.wire.params import (
     GetChangesParams,
     GetTaskResultParams,
     GetTaskStatusParams,
+    IntegrateTasksParams,
     ListAgentsParams,
     ListTasksParams,
     Params,
+    RejectTaskParams,
     ResumeTaskParams,
+    RunChecksParams,
     StartTaskParams,
     TaskParams,
+    TrustWorkspaceParams,
+    UndoApplyParams,
     WaitForTasksParams,
     WaitMode,
 )
@@ -46,6 +52,8 @@ from offload.wire.results import (
     ListTasksResult,
     TaskListView,
     TaskResult,
+    TrustWorkspaceResult,
+    UndoApplyResult,
     WaitForTasksResult,
 )
 from offload.wire.views import TaskStatus, TaskView, View
@@ -89,6 +97,8 @@ async def _start_task(delegation: Delegation, caller: Caller, params: StartTaskP
         key=params.key,
         profile=params.profile,
         budget=Budget(params.max_minutes, params.max_turns, params.max_tokens, params.max_cost),
+        allowed_paths=tuple(params.allowed_paths),
+        after=tuple(TaskId(task_id) for task_id in params.after),
     )
     task = await delegation.start(caller, request)
     return await _status_after(delegation, task.id, params.wait_s)
@@ -96,7 +106,7 @@ async def _start_task(delegation: Delegation, caller: Caller, params: StartTaskP
 
 async def _continue_task(delegation: Delegation, caller: Caller, params: ContinueTaskParams) -> TaskStatus:
     budget = Budget(params.max_minutes, params.max_turns, params.max_tokens, params.max_cost)
-    task = await delegation.continue_(caller, TaskId(params.task_id), params.brief, budget, params.key)
+    task = await delegation.continue_(caller, TaskId(params.task_id), params.brief, budget, params.key, params.onto)
     return await _status_after(delegation, task.id, params.wait_s)
 
 
@@ -167,17 +177,47 @@ async def _close_task(delegation: Delegation, caller: Caller, params: TaskParams
 
 
 async def _get_changes(delegation: Delegation, _: Caller, params: GetChangesParams) -> GetChangesResult:
-    task, changes, patch = await delegation.diff(TaskId(params.task_id), params.paths, TurnId(params.turn_id))
+    selection = Selection(tuple(params.paths), tuple(params.hunks))
+    task, turn, changes, patch = await delegation.diff(TaskId(params.task_id), selection, TurnId(params.turn_id))
     offset = params.patch_offset
     return GetChangesResult(
-        task_id=task.id, changes=convert.changes(changes), patch=patch[offset:], patch_offset=offset
+        task_id=task.id, changes=outcomes.changes(changes, task, turn), patch=patch[offset:], patch_offset=offset
     )
 
 
 async def _apply_task(delegation: Delegation, caller: Caller, params: ApplyTaskParams) -> ApplyTaskResult:
-    task, paths = await delegation.apply(caller, TaskId(params.task_id), params.paths, params.key)
-    landing = next(each for each in reversed(task.landings) if each.key == params.key)
-    return ApplyTaskResult(task_id=task.id, paths=list(paths), unchanged=list(landing.unchanged))
+    selection = Selection(tuple(params.paths), tuple(params.hunks), params.include_outside)
+    task, landing = await delegation.apply(caller, TaskId(params.task_id), selection, params.key)
+    return outcomes.applied(task, landing)
+
+
+async def _reject_task(delegation: Delegation, caller: Caller, params: RejectTaskParams) -> TaskStatus:
+    selection = Selection(tuple(params.paths), tuple(params.hunks))
+    task_id, send_back = TaskId(params.task_id), params.send_back
+    task = await delegation.reject(caller, task_id, selection, params.reason, send_back=send_back)
+    return convert.status(task, delegation.live(task.id), delegation.clock.now())
+
+
+async def _undo_apply(delegation: Delegation, caller: Caller, params: UndoApplyParams) -> UndoApplyResult:
+    task, undone = await delegation.undo(caller, TaskId(params.task_id), params.apply_id)
+    return outcomes.undone(task, undone)
+
+
+async def _integrate_tasks(delegation: Delegation, caller: Caller, params: IntegrateTasksParams) -> TaskStatus:
+    task = await delegation.integrate(caller, [TaskId(task_id) for task_id in params.task_ids], params.key)
+    return await _status_after(delegation, task.id, params.wait_s)
+
+
+async def _run_checks(delegation: Delegation, caller: Caller, params: RunChecksParams) -> TaskStatus:
+    task = await delegation.run_checks(caller, TaskId(params.task_id))
+    return await _status_after(delegation, task.id, params.wait_s)
+
+
+async def _trust_workspace(
+    delegation: Delegation, caller: Caller, params: TrustWorkspaceParams
+) -> TrustWorkspaceResult:
+    root, settings = await delegation.trust(caller, params.workspace, trusted=params.trusted)
+    return outcomes.trust(root, settings)
 
 
 async def _clean_tasks(delegation: Delegation, caller: Caller, params: CleanTasksParams) -> CleanTasksResult:
@@ -354,7 +394,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "diff",
         GetChangesParams,
         GetChangesResult,
-        "Get what a task changed as one patch: all that can be applied, or what one turn did.",
+        "Get what a task changed, file by file and hunk by hunk, as one patch: all that can be applied, or what one turn did.",
         _get_changes,
         reads_only=True,
     ),
@@ -364,8 +404,55 @@ OPERATIONS: tuple[Operation, ...] = (
         "apply",
         ApplyTaskParams,
         ApplyTaskResult,
-        "Merge a task's changes into the files on disk, all or nothing.",
+        "Merge a task's changes, or some of its files or hunks, into the user's files, all or nothing: through the editor that "
+        "has a file open, else on disk. A model may need the user's consent.",
         _apply_task,
+    ),
+    Operation(
+        "reject_task",
+        "rejectTask",
+        "reject",
+        RejectTaskParams,
+        TaskStatus,
+        "Say that a task's changes, or some of its files or hunks, are not wanted, and send them back to its agent if asked to.",
+        _reject_task,
+    ),
+    Operation(
+        "undo_apply",
+        "undoApply",
+        "undo",
+        UndoApplyParams,
+        UndoApplyResult,
+        "Take back exactly what one apply changed, however the files have moved on since.",
+        _undo_apply,
+    ),
+    Operation(
+        "integrate_tasks",
+        "integrateTasks",
+        "integrate",
+        IntegrateTasksParams,
+        TaskStatus,
+        "Make one result of several tasks': find what overlaps, merge, run the checks on the union and name what breaks them. "
+        "Gives the id of a task of its own: wait for it, review it and apply it like any other.",
+        _integrate_tasks,
+    ),
+    Operation(
+        "run_checks",
+        "runChecks",
+        "check",
+        RunChecksParams,
+        TaskStatus,
+        "Run the project's checks over a task's result once more; then call wait_for_tasks.",
+        _run_checks,
+    ),
+    Operation(
+        "trust_workspace",
+        "trustWorkspace",
+        "trust",
+        TrustWorkspaceParams,
+        TrustWorkspaceResult,
+        "Allow the commands in the project's offload.toml as it is now; a changed file must be trusted again.",
+        _trust_workspace,
         fronts=NOT_MODELS,
     ),
 )

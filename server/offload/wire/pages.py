@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from itertools import product
 from types import SimpleNamespace
 
-from offload.domain.lifecycle import TRANSITIONS, Created, Event, Target
+from offload.domain.events import Created, Event
+from offload.domain.lifecycle import TRANSITIONS, Target
 from offload.domain.task import Phase
 from offload.wire.operations import OPERATIONS
 from offload.wire.schema import Schema, reference

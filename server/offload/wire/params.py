@@ -88,13 +88,33 @@ class StartTaskParams(Params):
         float | None,
         Field(ge=0, description="US dollars for the whole task; an unknown price is 0. Null: the setting's."),
     ] = None
+    allowed_paths: Annotated[
+        list[str],
+        Field(
+            description='Files that the task may change, as patterns like those of .gitignore ("tests", "docs/*.md"); changes '
+            "outside are listed apart and not applied by themselves. Empty: the recipe's, else all of the workspace."
+        ),
+    ] = Field(default_factory=list)
+    after: Annotated[
+        list[str],
+        Field(description="Ids of tasks to wait for: this one begins from their merged results."),
+    ] = Field(default_factory=list)
     key: Annotated[str, Field(description="Idempotency key: a start with the same key gives the same task.")] = ""
     wait_s: WaitField = 0
 
 
 class ContinueTaskParams(Params):
     task_id: TaskIdField
-    brief: Annotated[str, Field(min_length=1, description="The follow-up; the worker remembers the task.")]
+    brief: Annotated[
+        str, Field(description="The follow-up; the worker remembers the task. May be empty together with onto.")
+    ] = ""
+    onto: Annotated[
+        str,
+        Field(
+            description="Bring the task's folder up to date first: \"files\" for the user's files as they are now, or the id of "
+            "a task (an integration) for its result. What does not go together is marked in the files, to be resolved."
+        ),
+    ] = ""
     max_minutes: Annotated[float | None, Field(gt=0, description=NEW_LIMIT)] = None
     max_turns: Annotated[int | None, Field(ge=1, description=NEW_LIMIT)] = None
     max_tokens: Annotated[int | None, Field(ge=1, description=NEW_LIMIT)] = None
@@ -157,17 +177,63 @@ class ListTasksParams(Params):
     limit: Annotated[int, Field(ge=1, le=500, description="At most this many, newest first.")] = 100
 
 
+PathsField = Annotated[list[str], Field(description="Only these files.")]
+HunksField = Annotated[
+    list[str], Field(description="Only these hunks: ids of hunks, or of files, as get_changes gives them.")
+]
+
+
 class GetChangesParams(Params):
     task_id: TaskIdField
     turn_id: TurnIdField = ""
-    paths: Annotated[list[str], Field(description="Only these files; empty for all.")] = Field(default_factory=list)
+    paths: PathsField = Field(default_factory=list)
+    hunks: HunksField = Field(default_factory=list)
     patch_offset: Annotated[int, Field(ge=0, description="Character of the patch to begin with.")] = 0
 
 
 class ApplyTaskParams(Params):
+    """Without paths and hunks: all that is neither applied nor rejected yet, and in the task's allowed paths."""
+
     task_id: TaskIdField
-    paths: Annotated[list[str], Field(description="Only these files; empty for all.")] = Field(default_factory=list)
+    paths: PathsField = Field(default_factory=list)
+    hunks: HunksField = Field(default_factory=list)
+    include_outside: Annotated[bool, Field(description="Also files outside of the task's allowed paths.")] = False
     key: KeyField = ""
+
+
+class RejectTaskParams(Params):
+    """Without paths and hunks: all that is not applied."""
+
+    task_id: TaskIdField
+    paths: PathsField = Field(default_factory=list)
+    hunks: HunksField = Field(default_factory=list)
+    reason: Annotated[str, Field(description="Why; the worker is told it when it is sent back.")] = ""
+    send_back: Annotated[bool, Field(description="Send what is rejected back to the worker as a follow-up.")] = False
+
+
+class UndoApplyParams(Params):
+    task_id: TaskIdField
+    apply_id: Annotated[str, Field(description="Which apply, as apply_task gave it; empty for the last one.")] = ""
+
+
+class IntegrateTasksParams(Params):
+    task_ids: Annotated[
+        list[str], Field(min_length=1, max_length=50, description="Ids of tasks that are over, of one workspace.")
+    ]
+    key: KeyField = ""
+    wait_s: WaitField = 0
+
+
+class RunChecksParams(Params):
+    task_id: TaskIdField
+    wait_s: WaitField = 0
+
+
+class TrustWorkspaceParams(Params):
+    workspace: Annotated[
+        str, Field(description="Folder of the project; empty for the one in which this was started.")
+    ] = ""
+    trusted: Annotated[bool, Field(description="False to take the trust back.")] = True
 
 
 class CleanTasksParams(Params):

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from offload.domain.check import Checked
 from offload.domain.task import Phase
 from offload.wire.views import (
+    AppliedFileView,
     ChangesView,
+    CheckView,
     FailureView,
+    IntegrationView,
     RecipeView,
     RouteView,
     TaskState,
@@ -38,6 +42,9 @@ class TaskResult(View):
     changes: ChangesView | None
     ran: RouteView | None
     usage: UsageView
+    checked: Checked = Checked.NOT_CHECKED
+    checks: list[CheckView] = Field(default_factory=list)
+    integration: IntegrationView | None = None
     needs_review: str
     failure: FailureView | None
     next_step: str
@@ -78,11 +85,38 @@ class GetChangesResult(View):
 
 
 class ApplyTaskResult(View):
-    """`paths` hold the result now; `unchanged` are those of them that held it before, so that nothing was written."""
+    """`paths` hold the result now; `unchanged` are those of them that held it before, so that nothing was written. `files`
+    says of each whether it went to an editor's buffer or to disk; `apply_id` is what undo_apply takes."""
 
     task_id: str
+    apply_id: str = ""
     paths: list[str]
     unchanged: list[str] = Field(default_factory=list)
+    files: list[AppliedFileView] = Field(default_factory=list)
+    hunks: list[str] = Field(default_factory=list)
+    hunks_pending: int = 0
+
+
+class UndoApplyResult(View):
+    """`files` are as they would be without that apply."""
+
+    task_id: str
+    apply_id: str
+    files: list[AppliedFileView]
+
+
+class TrustWorkspaceResult(View):
+    """What the project's offload.toml asks for, and whether it may: commands that run after each task, files that are carried
+    into its folder."""
+
+    workspace: str
+    trusted: bool
+    setup: str
+    format: str
+    checks: list[str]
+    carry: list[str]
+    never_send: list[str]
+    note: str
 
 
 class CleanedTask(View):

@@ -9,8 +9,10 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from offload.domain.ask import AskKind, AskOutcome
 from offload.domain.change import FileStatus
+from offload.domain.check import Checked
 from offload.domain.profile import Profile
-from offload.domain.task import Front, Phase
+from offload.domain.review import ReviewState
+from offload.domain.task import Front, Phase, Place
 from offload.domain.text import well_formed
 from offload.domain.turn import ActivityKind
 
@@ -114,6 +116,10 @@ class AnchorView(View):
 
 
 class HunkView(View):
+    """`hunk_id` stays the same while other parts of the file change."""
+
+    hunk_id: str
+    state: ReviewState
     old_start: int
     old_lines: int
     new_start: int
@@ -121,8 +127,19 @@ class HunkView(View):
 
 
 class FileChangeView(View):
+    """`file_id` names the file where its path is no text; `old_path` is where a renamed one was. `outside` says that the task
+    was not allowed to change it: it is applied only when asked for. `state` is that of all its hunks together, "pending"
+    while one is."""
+
     path: str
+    file_id: str
     status: FileStatus
+    state: ReviewState
+    outside: bool = False
+    old_path: str = ""
+    old_mode: str = ""
+    new_mode: str = ""
+    size: int | None = None
     added_lines: int
     removed_lines: int
     binary: bool = False
@@ -130,7 +147,8 @@ class FileChangeView(View):
 
 
 class ChangesView(View):
-    """A turn's change set; `files_left_out` counts files that did not fit into a short result."""
+    """A turn's change set; `files_left_out` counts files that did not fit into a short result. `claimed_only` are files that
+    the worker's tools say they wrote, and that git shows no change of."""
 
     base: str
     result: str
@@ -138,6 +156,49 @@ class ChangesView(View):
     added_lines: int
     removed_lines: int
     files_left_out: int = 0
+    claimed_only: list[str] = Field(default_factory=list)
+
+
+class ConflictView(View):
+    """A place where two sides changed the same: `yours` is in the user's file, `theirs` is the task's, `base` what both began
+    from; `first_line` is 1-based in the user's file, 0 where there are no lines to show; `hunk_id` names the task's hunk."""
+
+    path: str
+    reason: str
+    hunk_id: str = ""
+    first_line: int = 0
+    yours: str = ""
+    base: str = ""
+    theirs: str = ""
+
+
+class OverlapView(View):
+    """Two tasks that change the same files; `hunks` says whether they change lines close to each other."""
+
+    task_ids: list[str]
+    paths: list[str]
+    hunks: bool
+
+
+class LeftOutView(View):
+    """A task whose result is not in the union; `with_tasks` are those that it conflicts with, none for the user's own files."""
+
+    task_id: str
+    with_tasks: list[str]
+    conflicts: list[ConflictView]
+
+
+class IntegrationView(View):
+    """`order` are the tasks in the union, as they were merged; `culprits` those with which its checks fail; `before` says that
+    the checks fail without any of the results, `probes` how often they were run to find out."""
+
+    task_ids: list[str]
+    order: list[str]
+    overlaps: list[OverlapView]
+    left_out: list[LeftOutView]
+    culprits: list[str]
+    before: bool
+    probes: int
 
 
 class FailureView(View):
@@ -145,11 +206,28 @@ class FailureView(View):
     message: str
 
 
+class TestCountsView(View):
+    """What a JUnit report says."""
+
+    passed: int
+    failed: int
+    skipped: int
+    failing: list[str]
+
+
 class CheckView(View):
+    """One check: `problem` says why it did not run to its end; `tail` are the last lines that it printed; `told` is all of it
+    in a few words."""
+
     name: str
     passed: bool
     seconds: float
     tail: str = ""
+    command: str = ""
+    exit_code: int | None = None
+    problem: str = ""
+    tests: TestCountsView | None = None
+    told: str = ""
 
 
 class TurnView(View):
@@ -168,15 +246,38 @@ class TurnView(View):
     changes: ChangesView | None
     own_changes: ChangesView | None = None
     checks: list[CheckView]
+    checked: Checked = Checked.NOT_CHECKED
+    fix_round: int = 0
     failure: FailureView | None
     needs_review: str
 
 
-class LandingView(View):
-    """One acceptance of a result into the user's files."""
+class AppliedFileView(View):
+    """`place` is "buffer" for an editor's open document, which is not saved yet, else "disk"; `unchanged` says that the file
+    held the result before."""
 
+    path: str
+    place: Place
+    unchanged: bool = False
+
+
+class LandingView(View):
+    """One acceptance of a result into the user's files; `undone_at` is null while it stands."""
+
+    apply_id: str
     turn_id: str
     paths: list[str]
+    files: list[AppliedFileView]
+    hunks: list[str]
+    at: float
+    by: str
+    undone_at: float | None
+
+
+class RejectionView(View):
+    turn_id: str
+    hunks: list[str]
+    reason: str
     at: float
 
 
@@ -203,7 +304,12 @@ class TaskView(View):
     live_text: str
     turns: list[TurnView]
     notes: list[str]
+    warnings: list[str] = Field(default_factory=list)
+    allowed_paths: list[str] = Field(default_factory=list)
+    after: list[str] = Field(default_factory=list)
     landings: list[LandingView]
+    rejections: list[RejectionView] = Field(default_factory=list)
+    integration: IntegrationView | None = None
     closed: bool
 
 
@@ -211,7 +317,9 @@ class TaskStatus(View):
     """A task in short; `phase` says more exactly than `state` where it stands.
 
     `elapsed_s`, `total_tokens`, `cost` and `files_changed` are of the whole task, or of the turn that was asked for; `cost_note` says when a
-    price is not known. `path` is the file that it is about. `partial_text` holds the last words of the worker; `next_step` says in plain words what one can do now.
+    price is not known. `path` is the file that it is about.
+    `checked` and `checks` say what came of the checks of its last result ("tests: 14 passed"), `hunks_pending` how much of it is
+    neither applied nor rejected. `partial_text` holds the last words of the worker; `next_step` says in plain words what one can do now.
     """
 
     task_id: str
@@ -230,7 +338,11 @@ class TaskStatus(View):
     cost_note: str = ""
     ran: RouteView | None = None
     files_changed: int | None = None
+    hunks_pending: int | None = None
+    checked: Checked = Checked.NOT_CHECKED
+    checks: list[str] = Field(default_factory=list)
     needs_review: str = ""
+    warnings: list[str] = Field(default_factory=list)
     failure: FailureView | None = None
     next_step: str = ""
     workspace: str = ""
@@ -272,8 +384,10 @@ class RecipeView(View):
 
 
 class ErrorView(View):
-    """What went wrong: `code` is a word of the error tree, `message` one plain sentence, `reasons` one line per file."""
+    """What went wrong: `code` is a word of the error tree, `message` one plain sentence, `reasons` one line per file,
+    `conflicts` both sides of each."""
 
     code: str
     message: str
     reasons: list[str] = Field(default_factory=list)
+    conflicts: list[ConflictView] = Field(default_factory=list)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from offload.core.ports import Applied
+from offload.core.ports import BufferChange
 from offload.domain.change import ChangeSet
 from offload.domain.errors import ApplyRefused, GitFailed
 from offload.workspace.changes import RAW, Entry, entries
@@ -20,23 +21,37 @@ class _Refused(Exception):
     """One file cannot be landed, for this reason."""
 
 
-async def apply(
-    git: Git, repository: Repository, changes: ChangeSet, unsaved: Mapping[str, str], paths: Sequence[str]
-) -> Applied:
-    """Merge onto disk. Raises `ApplyRefused`, with nothing written."""
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """Fits `core.ports.LandingPlan`; `edits` are for the disk."""
+
+    paths: tuple[str, ...]
+    unchanged: tuple[str, ...]
+    edits: tuple[Edit, ...]
+    buffers: tuple[BufferChange, ...] = ()
+    before: str = ""
+    after: str = ""
+
+
+async def plan(git: Git, repository: Repository, changes: ChangeSet, unsaved: Mapping[str, str]) -> Planned:
+    """Merge with what is on disk. Raises `ApplyRefused`."""
     printed = await git.ours(repository.private, *RAW, *repository.only_below, changes.base, changes.result)
-    chosen = [entry for entry in entries(printed.stdout) if not paths or entry.path in paths]
+    chosen = entries(printed.stdout)
     contents = await _blobs(git, repository, chosen)
     planned = await together(*(_plan(git, repository, entry, contents, unsaved) for entry in chosen))
     reasons = tuple((one.path, plan) for one, plan in zip(chosen, planned, strict=True) if isinstance(plan, str))
     if reasons:
         raise _refusal(reasons)
+    unchanged = tuple(one.path for one, plan in zip(chosen, planned, strict=True) if plan is None)
+    edits = tuple(plan for plan in planned if isinstance(plan, Edit))
+    return Planned(tuple(entry.path for entry in chosen), unchanged, edits)
+
+
+async def write_planned(repository: Repository, planned: Planned) -> None:
     try:
-        await asyncio.to_thread(write, repository.root, [plan for plan in planned if isinstance(plan, Edit)])
+        await asyncio.to_thread(write, repository.root, planned.edits)
     except WriteFailed as problem:
         raise _refusal(((problem.path, f"could not be written: {problem}"),)) from problem
-    unchanged = tuple(one.path for one, plan in zip(chosen, planned, strict=True) if plan is None)
-    return Applied(tuple(entry.path for entry in chosen), unchanged)
 
 
 def _refusal(reasons: tuple[tuple[str, str], ...]) -> ApplyRefused:

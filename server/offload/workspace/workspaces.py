@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from offload.core.ports import Applied, Snapshot
+from offload.core.ports import LandingPlan, Merged, Snapshot
 from offload.domain.change import ChangeSet
 from offload.domain.errors import GitFailed, InvalidRequest, NotAWorkspace, StorageFailed
 from offload.domain.task import TaskId
@@ -22,7 +22,7 @@ from offload.workspace.changes import ALL, NOTHING_FOREIGN, file_changes
 from offload.workspace.forget import forget, size_of
 from offload.workspace.git import Git, full_disk_told, literal
 from offload.workspace.index import commit, pin
-from offload.workspace.landing import apply, smudged
+from offload.workspace.landing import Planned, plan, smudged, write_planned
 from offload.workspace.repository import Repository, examine, load, prepare, private_directory
 from offload.workspace.snapshot import take
 from offload.workspace.tasks import Place, collect, make
@@ -89,7 +89,7 @@ class GitWorkspaces:
         """Looks for a `.git` upwards, without asking git: the snapshot finds out whether it is one."""
         return await asyncio.to_thread(_located, folder)
 
-    async def snapshot(self, root: Path, buffers: Mapping[str, str]) -> Snapshot:
+    async def snapshot(self, root: Path, buffers: Mapping[str, str], never_send: Sequence[str] = ()) -> Snapshot:
         """Calls that come while another snapshot is being taken share the next one; none shares one that had begun."""
         key = (root, frozenset(buffers.items()))
         shared = self._waiting.get(key)
@@ -127,7 +127,9 @@ class GitWorkspaces:
             finally:
                 self._working[private] -= 1
 
-    async def open_folder(self, task: TaskId, root: Path, base: str) -> Path:
+    async def open_folder(
+        self, task: TaskId, root: Path, base: str, carry: Sequence[str] = (), never_send: Sequence[str] = ()
+    ) -> Path:
         repository = self._load(root)
         with full_disk_told():
             clone = await make(self._git, repository, self._place(task, root), base)
@@ -173,13 +175,27 @@ class GitWorkspaces:
         )
         return printed.stdout.decode(errors="replace")
 
-    async def apply(
-        self, root: Path, changes: ChangeSet, unsaved: Mapping[str, str], paths: Sequence[str] = ()
-    ) -> Applied:
+    async def reset_folder(self, task: TaskId, root: Path, base: str, commit: str) -> None:
+        raise NotImplementedError
+
+    async def select(self, root: Path, changes: ChangeSet, units: Collection[str]) -> ChangeSet:
+        raise NotImplementedError
+
+    async def merge(self, root: Path, onto: str, changes: ChangeSet) -> Merged:
+        raise NotImplementedError
+
+    async def plan(
+        self, root: Path, changes: ChangeSet, buffers: Mapping[str, str], *, exact: bool = False
+    ) -> LandingPlan:
         """Files that hold the result already count as written."""
-        repository, chosen = self._load(root), _known(changes, paths)
+        repository = self._load(root)
         async with self._locks[root]:
-            return await apply(self._git, repository, changes, unsaved, chosen)
+            return await plan(self._git, repository, changes, buffers)
+
+    async def write(self, root: Path, plan: LandingPlan) -> None:
+        assert isinstance(plan, Planned)
+        async with self._locks[root]:
+            await write_planned(self._load(root), plan)
 
     async def read(self, root: Path, commit: str, path: str) -> bytes | None:
         """As git would write it here: with the user's line ends."""
