@@ -18,7 +18,9 @@ from offload.hub.clock import SystemClock
 from offload.hub.services import Services
 from offload.recipes import RecipeFiles
 from offload.rpc import serve
+from tests.fakes.checks import FakeChecks
 from tests.fakes.journal import MemoryJournal
+from tests.fakes.projects import FakeProjects
 from tests.fakes.source import IndentedSource
 from tests.fakes.worker import FakeWorker
 from tests.fakes.workspace import FakeWorkspace
@@ -55,6 +57,8 @@ async def build():
         workers={worker.name: worker},
         source=IndentedSource(),
         recipes=RecipeFiles(),
+        projects=FakeProjects(),
+        checks=FakeChecks(),
         clock=SystemClock(),
         limits=Limits(),
         default_route=Route(worker.name),

@@ -38,20 +38,42 @@ export interface AnswerTaskParams {
   key?: string;
 }
 
+/**
+ * `place` is "buffer" for an editor's open document, which is not saved yet, else "disk"; `unchanged` says that the file
+ * held the result before.
+ */
+export interface AppliedFileView {
+  path: string;
+  place: Place;
+  unchanged?: boolean;
+}
+
+/** Without paths and hunks: all that is neither applied nor rejected yet, and in the task's allowed paths. */
 export interface ApplyTaskParams {
   /** Id of the task, as start_task gave it; a unique beginning is enough. */
   task_id: string;
-  /** Only these files; empty for all. */
+  /** Only these files. */
   paths?: string[];
+  /** Only these hunks: ids of hunks, or of files, as get_changes gives them. */
+  hunks?: string[];
+  /** Also files outside of the task's allowed paths. */
+  include_outside?: boolean;
   /** Idempotency key: the same call with the same key is done once and gets the same answer. */
   key?: string;
 }
 
-/** `paths` hold the result now; `unchanged` are those of them that held it before, so that nothing was written. */
+/**
+ * `paths` hold the result now; `unchanged` are those of them that held it before, so that nothing was written. `files`
+ * says of each whether it went to an editor's buffer or to disk; `apply_id` is what undo_apply takes.
+ */
 export interface ApplyTaskResult {
   task_id: string;
+  apply_id?: string;
   paths: string[];
   unchanged?: string[];
+  files?: AppliedFileView[];
+  hunks?: string[];
+  hunks_pending?: number;
 }
 
 export type AskKind = "permission" | "question";
@@ -76,7 +98,10 @@ export interface BudgetView {
   cost?: number | null;
 }
 
-/** A turn's change set; `files_left_out` counts files that did not fit into a short result. */
+/**
+ * A turn's change set; `files_left_out` counts files that did not fit into a short result. `claimed_only` are files that
+ * the worker's tools say they wrote, and that git shows no change of.
+ */
 export interface ChangesView {
   base: string;
   result: string;
@@ -84,14 +109,27 @@ export interface ChangesView {
   added_lines: number;
   removed_lines: number;
   files_left_out?: number;
+  claimed_only?: string[];
 }
 
+/**
+ * One check: `problem` says why it did not run to its end; `tail` are the last lines that it printed; `told` is all of it
+ * in a few words.
+ */
 export interface CheckView {
   name: string;
   passed: boolean;
   seconds: number;
   tail?: string;
+  command?: string;
+  exit_code?: number | null;
+  problem?: string;
+  tests?: TestCountsView | null;
+  told?: string;
 }
+
+/** What is known of a result. */
+export type Checked = "not_checked" | "passed" | "failed";
 
 export interface CleanTasksParams {
   /** Only these tasks, whatever their age; empty for all that are old enough. */
@@ -139,11 +177,27 @@ export interface ClosedAskView {
   at: number;
 }
 
+/**
+ * A place where two sides changed the same: `yours` is in the user's file, `theirs` is the task's, `base` what both began
+ * from; `first_line` is 1-based in the user's file, 0 where there are no lines to show; `hunk_id` names the task's hunk.
+ */
+export interface ConflictView {
+  path: string;
+  reason: string;
+  hunk_id?: string;
+  first_line?: number;
+  yours?: string;
+  base?: string;
+  theirs?: string;
+}
+
 export interface ContinueTaskParams {
   /** Id of the task, as start_task gave it; a unique beginning is enough. */
   task_id: string;
-  /** The follow-up; the worker remembers the task. */
-  brief: string;
+  /** The follow-up; the worker remembers the task. May be empty together with onto. */
+  brief?: string;
+  /** Bring the task's folder up to date first: "files" for the user's files as they are now, or the id of a task (an integration) for its result. What does not go together is marked in the files, to be resolved. */
+  onto?: string;
   /** A new limit for the whole task, if it is to have one: see start_task. */
   max_minutes?: number | null;
   /** A new limit for the whole task, if it is to have one: see start_task. */
@@ -158,11 +212,15 @@ export interface ContinueTaskParams {
   wait_s?: number;
 }
 
-/** What went wrong: `code` is a word of the error tree, `message` one plain sentence, `reasons` one line per file. */
+/**
+ * What went wrong: `code` is a word of the error tree, `message` one plain sentence, `reasons` one line per file,
+ * `conflicts` both sides of each.
+ */
 export interface ErrorView {
   code: string;
   message: string;
   reasons?: string[];
+  conflicts?: ConflictView[];
 }
 
 export interface FailureView {
@@ -170,16 +228,29 @@ export interface FailureView {
   message: string;
 }
 
+/**
+ * `file_id` names the file where its path is no text; `old_path` is where a renamed one was. `outside` says that the task
+ * was not allowed to change it: it is applied only when asked for. `state` is that of all its hunks together, "pending"
+ * while one is; `hunks_left_out` counts those that did not fit into a short result.
+ */
 export interface FileChangeView {
   path: string;
+  file_id: string;
   status: FileStatus;
+  state: ReviewState;
+  outside?: boolean;
+  old_path?: string;
+  old_mode?: string;
+  new_mode?: string;
+  size?: number | null;
   added_lines: number;
   removed_lines: number;
   binary?: boolean;
   hunks?: HunkView[];
+  hunks_left_out?: number;
 }
 
-export type FileStatus = "added" | "modified" | "deleted" | "type_changed";
+export type FileStatus = "added" | "modified" | "deleted" | "renamed" | "type_changed";
 
 /** Where a call came from. */
 export type Front = "lsp" | "mcp" | "rpc";
@@ -189,8 +260,10 @@ export interface GetChangesParams {
   task_id: string;
   /** One turn, with its own usage and changes since it began; empty for the last turn and all changes. */
   turn_id?: string;
-  /** Only these files; empty for all. */
+  /** Only these files. */
   paths?: string[];
+  /** Only these hunks: ids of hunks, or of files, as get_changes gives them. */
+  hunks?: string[];
   /** Character of the patch to begin with. */
   patch_offset?: number;
 }
@@ -220,18 +293,56 @@ export interface GetTaskStatusParams {
   turn_id?: string;
 }
 
+/** `hunk_id` stays the same while other parts of the file change. */
 export interface HunkView {
+  hunk_id: string;
+  state: ReviewState;
   old_start: number;
   old_lines: number;
   new_start: number;
   new_lines: number;
 }
 
-/** One acceptance of a result into the user's files. */
+export interface IntegrateTasksParams {
+  /** Ids of tasks that are over, of one workspace. */
+  task_ids: string[];
+  /** Idempotency key: the same call with the same key is done once and gets the same answer. */
+  key?: string;
+  /** Seconds to wait for the end before answering, 0 to 45. */
+  wait_s?: number;
+}
+
+/**
+ * `order` are the tasks in the union, as they were merged; `culprits` those with which its checks fail; `before` says that
+ * the checks fail without any of the results, `probes` how often they were run to find out.
+ */
+export interface IntegrationView {
+  task_ids: string[];
+  order: string[];
+  overlaps: OverlapView[];
+  left_out: LeftOutView[];
+  culprits: string[];
+  before: boolean;
+  probes: number;
+}
+
+/** One acceptance of a result into the user's files; `undone_at` is null while it stands. */
 export interface LandingView {
+  apply_id: string;
   turn_id: string;
   paths: string[];
+  files: AppliedFileView[];
+  hunks: string[];
   at: number;
+  by: string;
+  undone_at: number | null;
+}
+
+/** A task whose result is not in the union; `with_tasks` are those that it conflicts with, none for the user's own files. */
+export interface LeftOutView {
+  task_id: string;
+  with_tasks: string[];
+  conflicts: ConflictView[];
 }
 
 export interface ListAgentsParams {
@@ -272,8 +383,18 @@ export interface ModelView {
   output_price?: number | null;
 }
 
+/** Two tasks that change the same files; `hunks` says whether they change lines close to each other. */
+export interface OverlapView {
+  task_ids: string[];
+  paths: string[];
+  hunks: boolean;
+}
+
 /** What has happened to a task, never what was asked for. */
 export type Phase = "queued" | "starting" | "working" | "checking" | "cancelling" | "recovering" | "ready" | "failed" | "cancelled" | "interrupted";
+
+/** Where an accepted change went. */
+export type Place = "buffer" | "disk";
 
 /** Never more than the worker's own configuration lets it do, whatever the profile. */
 export type Profile = "read-only" | "workspace-write" | "no-network" | "full";
@@ -283,6 +404,27 @@ export interface RecipeView {
   title: string;
 }
 
+/** Without paths and hunks: all that is not applied. */
+export interface RejectTaskParams {
+  /** Id of the task, as start_task gave it; a unique beginning is enough. */
+  task_id: string;
+  /** Only these files. */
+  paths?: string[];
+  /** Only these hunks: ids of hunks, or of files, as get_changes gives them. */
+  hunks?: string[];
+  /** Why; the worker is told it when it is sent back. */
+  reason?: string;
+  /** Send what is rejected back to the worker as a follow-up. */
+  send_back?: boolean;
+}
+
+export interface RejectionView {
+  turn_id: string;
+  hunks: string[];
+  reason: string;
+  at: number;
+}
+
 export interface ResumeTaskParams {
   /** Id of the task, as start_task gave it; a unique beginning is enough. */
   task_id: string;
@@ -290,12 +432,21 @@ export interface ResumeTaskParams {
   wait_s?: number;
 }
 
+export type ReviewState = "pending" | "applied" | "rejected";
+
 /** Who works: worker, its agent, the model as PROVIDER/MODEL, the model's variant; "" where it is left to the default. */
 export interface RouteView {
   worker: string;
   agent?: string;
   model?: string;
   variant?: string;
+}
+
+export interface RunChecksParams {
+  /** Id of the task, as start_task gave it; a unique beginning is enough. */
+  task_id: string;
+  /** Seconds to wait for the end before answering, 0 to 45. */
+  wait_s?: number;
 }
 
 export interface StartTaskParams {
@@ -329,6 +480,10 @@ export interface StartTaskParams {
   max_tokens?: number | null;
   /** US dollars for the whole task; an unknown price is 0. Null: the setting's. */
   max_cost?: number | null;
+  /** Files that the task may change, as patterns ("tests", "docs/*.md"); changes outside of them are listed apart and only applied when asked for. Empty: the recipe's, else all. */
+  allowed_paths?: string[];
+  /** Ids of tasks to wait for: this one begins from their merged results. */
+  after?: string[];
   /** Idempotency key: a start with the same key gives the same task. */
   key?: string;
   /** Seconds to wait for the end before answering, 0 to 45. */
@@ -357,6 +512,9 @@ export interface TaskResult {
   changes: ChangesView | null;
   ran: RouteView | null;
   usage: UsageView;
+  checked?: Checked;
+  checks?: CheckView[];
+  integration?: IntegrationView | null;
   needs_review: string;
   failure: FailureView | null;
   next_step: string;
@@ -369,7 +527,9 @@ export type TaskState = "working" | "input_required" | "completed" | "failed" | 
  * A task in short; `phase` says more exactly than `state` where it stands.
  *
  * `elapsed_s`, `total_tokens`, `cost` and `files_changed` are of the whole task, or of the turn that was asked for; `cost_note` says when a
- * price is not known. `path` is the file that it is about. `partial_text` holds the last words of the worker; `next_step` says in plain words what one can do now.
+ * price is not known. `path` is the file that it is about.
+ * `checked` and `checks` say what came of the checks of its last result ("tests: 14 passed"), `hunks_pending` how much of it is
+ * neither applied nor rejected. `partial_text` holds the last words of the worker; `next_step` says in plain words what one can do now.
  */
 export interface TaskStatus {
   task_id: string;
@@ -388,7 +548,11 @@ export interface TaskStatus {
   cost_note?: string;
   ran?: RouteView | null;
   files_changed?: number | null;
+  hunks_pending?: number | null;
+  checked?: Checked;
+  checks?: string[];
   needs_review?: string;
+  warnings?: string[];
   failure?: FailureView | null;
   next_step?: string;
   workspace?: string;
@@ -419,8 +583,43 @@ export interface TaskView {
   live_text: string;
   turns: TurnView[];
   notes: string[];
+  warnings?: string[];
+  allowed_paths?: string[];
+  after?: string[];
   landings: LandingView[];
+  rejections?: RejectionView[];
+  integration?: IntegrationView | null;
   closed: boolean;
+}
+
+/** What a JUnit report says. */
+export interface TestCountsView {
+  passed: number;
+  failed: number;
+  skipped: number;
+  failing: string[];
+}
+
+export interface TrustWorkspaceParams {
+  /** Folder of the project; empty for the one in which this was started. */
+  workspace?: string;
+  /** False to take the trust back. */
+  trusted?: boolean;
+}
+
+/**
+ * What the project's offload.toml asks for, and whether it may: commands that run after each task, files that are carried
+ * into its folder.
+ */
+export interface TrustWorkspaceResult {
+  workspace: string;
+  trusted: boolean;
+  setup: string;
+  format: string;
+  checks: string[];
+  carry: string[];
+  never_send: string[];
+  note: string;
 }
 
 /**
@@ -440,8 +639,24 @@ export interface TurnView {
   changes: ChangesView | null;
   own_changes?: ChangesView | null;
   checks: CheckView[];
+  checked?: Checked;
+  fix_round?: number;
   failure: FailureView | null;
   needs_review: string;
+}
+
+export interface UndoApplyParams {
+  /** Id of the task, as start_task gave it; a unique beginning is enough. */
+  task_id: string;
+  /** Which apply, as apply_task gave it; empty for the last one. */
+  apply_id?: string;
+}
+
+/** `files` are as they would be without that apply. */
+export interface UndoApplyResult {
+  task_id: string;
+  apply_id: string;
+  files: AppliedFileView[];
 }
 
 /** Tokens by kind and the cost in US dollars; null when the price is unknown. */
@@ -526,10 +741,20 @@ export interface Requests {
   "offload/closeTask": { params: TaskParams; result: TaskStatus };
   /** Remove old tasks for good, and list what is kept and why; unapplied work only of named tasks, when asked. */
   "offload/cleanTasks": { params: CleanTasksParams; result: CleanTasksResult };
-  /** Get what a task changed as one patch: all that can be applied, or what one turn did. */
+  /** Get what a task changed, file by file and hunk by hunk, as one patch: all that can be applied, or what one turn did. */
   "offload/getChanges": { params: GetChangesParams; result: GetChangesResult };
-  /** Merge a task's changes into the files on disk, all or nothing. */
+  /** Merge a task's changes, or some files or hunks of them, into the user's files, all or nothing: in the editor that has a file open, else on disk. The user may be asked first. */
   "offload/applyTask": { params: ApplyTaskParams; result: ApplyTaskResult };
+  /** Say that a task's changes, or some of its files or hunks, are not wanted, and send them back to its agent if asked to. */
+  "offload/rejectTask": { params: RejectTaskParams; result: TaskStatus };
+  /** Take back exactly what one apply changed, however the files have moved on since. */
+  "offload/undoApply": { params: UndoApplyParams; result: UndoApplyResult };
+  /** Make one result of several tasks': merge them, run the checks on the union, name what conflicts or breaks. Gives the id of a task of its own, to be waited for, reviewed and applied like any other. */
+  "offload/integrateTasks": { params: IntegrateTasksParams; result: TaskStatus };
+  /** Run the project's checks over a task's result once more; then call wait_for_tasks. */
+  "offload/runChecks": { params: RunChecksParams; result: TaskStatus };
+  /** Allow the commands in the project's offload.toml as it is now; a changed file must be trusted again. */
+  "offload/trustWorkspace": { params: TrustWorkspaceParams; result: TrustWorkspaceResult };
 }
 
 /** Each notification that the server sends, with its params. */

@@ -1,7 +1,7 @@
 """Makes one command of each operation: positional arguments and options come from the fields of its params.
 
-Required fields, the brief and lists are positional, everything else is an option; seconds lose their `_s`. Nothing here knows a
-single operation, but for waiting: a person may wait longer than one call lasts.
+Required fields, the brief, files and tasks are positional, everything else is an option, which may be repeated for a list;
+seconds lose their `_s`. Nothing here knows a single operation, but for waiting: a person may wait longer than one call lasts.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pydantic.fields import FieldInfo
 from offload.cli.render import as_commands
 from offload.wire.operations import Operation
 
-BRIEF = "brief"
+POSITIONAL = frozenset({"brief", "paths", "task_ids"})
 REVISIONS = "after_revision"  # a table of task ids and revisions, said as ID=REVISION
 SECONDS = frozenset({"wait_s", "timeout_s"})
 
@@ -53,10 +53,13 @@ def command_for(
 
 
 def is_positional(name: str, field: FieldInfo) -> bool:
-    return name == BRIEF or field.is_required() or get_origin(field.annotation) is list
+    return name in POSITIONAL or field.is_required()
 
 
-def option_name(name: str) -> str:
+def option_name(name: str, field: FieldInfo | None = None) -> str:
+    """One of a list is named by its singular ("--hunk")."""
+    if field is not None and get_origin(field.annotation) is list:
+        name = name.removesuffix("s")
     return "--" + name.removesuffix("_s").removesuffix("_id").replace("_", "-")
 
 
@@ -75,8 +78,8 @@ def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
     if is_positional(name, field):
         argument = typer.Argument(metavar=metavar(name, field), help=words, show_default=False)
         return _keyword(name, field.annotation, argument, default=default)
-    option_names = option_name(name) + (f"/--no-{option_name(name)[2:]}" if default is True else "")
-    option = typer.Option(option_names, help=words, show_default=default not in ("", False))
+    option_names = option_name(name, field) + (f"/--no-{option_name(name)[2:]}" if default is True else "")
+    option = typer.Option(option_names, help=words, show_default=default not in ("", False, []))
     return _keyword(name, field.annotation, option, default=default)
 
 
@@ -104,5 +107,5 @@ def _told(operation: Operation, error: ValidationError) -> str:
     first = error.errors()[0]
     name = str(first["loc"][0])
     field = operation.params.model_fields[name]
-    said = metavar(name, field) if is_positional(name, field) else option_name(name)
+    said = metavar(name, field) if is_positional(name, field) else option_name(name, field)
     return f"{said}: {first['msg']}"

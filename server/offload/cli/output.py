@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rich.console import Console
 
 from offload.cli.exits import exit_for
 from offload.cli.render import as_commands
-from offload.domain.errors import ApplyRefused, OffloadError
+from offload.domain.errors import OffloadError
+from offload.domain.text import split_lines
+from offload.wire import convert
+from offload.wire.views import ConflictView
 from offload.wire.words import harmless
 
 UNFOLDED = 2000  # columns
@@ -37,11 +40,20 @@ def print_json(value: Mapping[str, Any]) -> None:
 
 def print_error(error: OffloadError, *, as_json: bool) -> int:
     """Tells the error and gives the exit code."""
-    reasons = [f"{path}: {reason}" for path, reason in error.reasons] if isinstance(error, ApplyRefused) else []
+    view = convert.error(error)
     if as_json:
-        print_json({"error": {"code": error.code, "message": str(error), "reasons": reasons}})
+        print_json({"error": view.model_dump(mode="json")})
     else:
-        unsaid = [f"  {reason}" for reason in reasons if reason not in str(error)]
-        for line in [f"offload: {as_commands(str(error))}", *unsaid]:
+        unsaid = [f"  {reason}" for reason in view.reasons if reason not in str(error)]
+        sides = [line for conflict in view.conflicts for line in _sides(conflict)]
+        for line in [f"offload: {as_commands(str(error))}", *unsaid, *sides]:
             sys.stderr.write(harmless(line) + "\n")
     return exit_for(error)
+
+
+def _sides(conflict: ConflictView) -> Iterator[str]:
+    """Both sides of a conflict, the way a diff shows them: "-" is the user's, "+" the task's."""
+    place = f":{conflict.first_line}" if conflict.first_line else ""
+    yield f"  {conflict.path}{place} {conflict.hunk_id}".rstrip()
+    yield from (f"    -{line.rstrip()}" for line in split_lines(conflict.yours))
+    yield from (f"    +{line.rstrip()}" for line in split_lines(conflict.theirs))

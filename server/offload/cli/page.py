@@ -32,7 +32,7 @@ Commands of the terminal alone:
 | `offload hub run\\|status\\|stop` | the process behind all fronts |
 | `offload lsp`, `offload mcp` | serve an editor or an MCP host on standard input and output |
 
-With `--json` a command prints one JSON object on standard output, errors too: `{"error": {"code", "message", "reasons"}}`; only
+With `--json` a command prints one JSON object on standard output, errors too: `{"error": {"code", "message", "reasons", "conflicts"}}`; only
 `top`, `demo`, `hub run` and the two servers do not have it. Without it errors go to standard error, as a wrong command line does
 always, and `start-task` prints the bare id where standard output is no terminal. `--file` is looked for in the current folder,
 then in the project's.
@@ -58,7 +58,7 @@ def _usage(operation: Operation) -> str:
         if is_positional(name, field):
             word = metavar(name, field) + ("..." if get_origin(field.annotation) is list else "")
             words.append(word if field.is_required() else f"[{word}]")
-    words += [f"[{option_name(name)}]" for name, field in fields.items() if not is_positional(name, field)]
+    words += [f"[{option_name(name, field)}]" for name, field in fields.items() if not is_positional(name, field)]
     return " ".join([*words, "[--json]"]).replace("|", "\\|")
 
 

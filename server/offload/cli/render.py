@@ -12,7 +12,9 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
-from offload.domain.task import Phase
+from offload.domain.check import Checked
+from offload.domain.review import ReviewState
+from offload.domain.task import Phase, Place
 from offload.wire import words
 from offload.wire.operations import OPERATIONS
 from offload.wire.results import (
@@ -24,9 +26,21 @@ from offload.wire.results import (
     ListTasksResult,
     TaskListView,
     TaskResult,
+    TrustWorkspaceResult,
+    UndoApplyResult,
     WaitForTasksResult,
 )
-from offload.wire.views import ChangesView, TaskStatus, TaskView, UsageView, View, WorkerView
+from offload.wire.views import (
+    AppliedFileView,
+    ChangesView,
+    CheckView,
+    IntegrationView,
+    TaskStatus,
+    TaskView,
+    UsageView,
+    View,
+    WorkerView,
+)
 
 COMMANDS = {operation.name: operation.command for operation in OPERATIONS}
 OF_ONE_TASK = frozenset(
@@ -92,6 +106,8 @@ def _status(task: TaskStatus) -> Iterator[RenderableType]:
     for ask in task.asks:
         yield Text(f"  asks {ask.ask_id}: {words.one_line(ask.subject)}: {words.one_line(ask.detail)}")
         yield Text(f"  answer with `offload answer-task {task.task_id} {'|'.join(map(words.one_line, ask.choices))}`")
+    for line in (*task.checks, *task.warnings):
+        yield Text(f"  {words.one_line(line)}")
     if task.next_step:
         yield Text(f"  {as_commands(task.next_step, task.task_id)}")
 
@@ -108,28 +124,61 @@ def _result(result: TaskResult) -> Iterator[RenderableType]:
         yield Text(f"needs a look: {words.harmless(result.needs_review)}", style="yellow")
     if result.changes is not None:
         yield changes_table(result.changes)
+        yield from _checks(result.checked, result.checks)
+    if result.integration is not None:
+        yield from _integration(result.integration)
     yield Text(_usage(result.usage))
     if result.next_step:
         yield Text(as_commands(result.next_step, result.task_id))
 
 
 def changes_table(changes: ChangesView) -> Table:
-    """Files with the lines that were added and removed."""
+    """Files with the lines that were added and removed, and what has become of them; those out of the task's scope last."""
     table = Table(box=None, pad_edge=False, show_header=False)
-    for file in changes.files:
+    for file in sorted(changes.files, key=lambda file: file.outside):
         lines = "binary" if file.binary else f"+{file.added_lines} -{file.removed_lines}"
-        table.add_row(file.status.value, Text(words.harmless(file.path)), lines)
+        path = f"{file.old_path} → {file.path}" if file.old_path else file.path
+        state = "" if file.state is ReviewState.PENDING else file.state.value
+        note = ", ".join(filter(None, (state, "outside of its allowed paths" if file.outside else "")))
+        table.add_row(file.status.value, Text(words.harmless(path)), lines, note)
     if changes.files_left_out:
-        table.add_row("", f"{changes.files_left_out} more files", "")
-    table.add_row("", "all", f"+{changes.added_lines} -{changes.removed_lines}")
+        table.add_row("", f"{changes.files_left_out} more files", "", "")
+    table.add_row("", "all", f"+{changes.added_lines} -{changes.removed_lines}", "")
+    for path in changes.claimed_only:
+        table.add_row("no change", Text(words.harmless(path)), "", "though the worker says it wrote it")
     return table
+
+
+def _checks(checked: Checked, checks: Sequence[CheckView]) -> Iterator[RenderableType]:
+    """Each check in a few words; of one that failed also what it printed last."""
+    if checked is Checked.NOT_CHECKED:
+        yield Text("not checked")
+    for check in checks:
+        yield Text(words.one_line(check.told), style="" if check.passed else "red")
+        if not check.passed and check.tail:
+            yield Text(words.harmless(check.tail))
+
+
+def _integration(made: IntegrationView) -> Iterator[RenderableType]:
+    yield Text(f"merged, in this order: {', '.join(made.order) or 'nothing'}")
+    for overlap in made.overlaps:
+        both = "close to each other in" if overlap.hunks else "both in"
+        yield Text(words.one_line(f"overlap: {' and '.join(overlap.task_ids)}, {both} {', '.join(overlap.paths)}"))
+    for left_out in made.left_out:
+        sides = ", ".join(left_out.with_tasks) or "your own files"
+        paths = ", ".join(sorted({conflict.path for conflict in left_out.conflicts}))
+        yield Text(words.one_line(f"left out: {left_out.task_id}, conflicts with {sides} in {paths}"), style="yellow")
+    if made.before:
+        yield Text("the checks fail without any of these results, too", style="yellow")
+    if made.culprits:
+        yield Text(f"the checks fail with {' and '.join(made.culprits)}", style="red")
 
 
 def _task(task: TaskView) -> Iterator[RenderableType]:
     yield Text.assemble((task.task_id, "bold"), "  ", _coloured(task.phase.value), "  ", words.one_line(task.title))
     place = f"{task.anchor.path}:{task.anchor.first_line} {task.anchor.symbol}" if task.anchor else "no block"
     yield Text(f"  {words.one_line(task.workspace)}, {words.one_line(place)}, recipe {task.recipe}")
-    for note in task.notes:
+    for note in (*task.notes, *task.warnings):
         yield Text(f"  note: {words.one_line(note)}")
     for turn in task.turns:
         yield Text(f"\n> {words.harmless(turn.brief)}", style="bold")
@@ -139,11 +188,15 @@ def _task(task: TaskView) -> Iterator[RenderableType]:
             yield Text(f"failed: {words.harmless(turn.failure.message)}", style="red")
         if turn.changes is not None:
             yield changes_table(turn.changes)
+            yield from _checks(turn.checked, turn.checks)
         yield Text(_usage(turn.usage))
+    if task.integration is not None:
+        yield from _integration(task.integration)
     if task.live_text:
         yield Text(words.harmless(task.live_text))
     for landing in task.landings:
-        yield Text(f"applied: {', '.join(map(words.one_line, landing.paths))}")
+        undone = "" if landing.undone_at is None else ", and undone"
+        yield Text(f"applied ({landing.apply_id}{undone}): {', '.join(map(words.one_line, landing.paths))}")
 
 
 def _whole_tasks(result: TaskListView) -> Iterator[RenderableType]:
@@ -172,11 +225,46 @@ def _waited(result: WaitForTasksResult) -> Iterator[RenderableType]:
 
 def _diff(result: GetChangesResult) -> Iterator[RenderableType]:
     yield Syntax(words.harmless(result.patch), "diff", background_color="default", word_wrap=True)
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for file in result.changes.files:
+        path = Text(words.harmless(file.path))
+        for hunk in file.hunks:
+            table.add_row(hunk.hunk_id, path, f"lines {hunk.new_start}-{hunk.new_start + hunk.new_lines}", hunk.state)
+        if not file.hunks:
+            table.add_row(file.file_id, path, "", file.state)
+    yield table
+    yield Text(f"`offload apply {result.task_id} --hunk ID` takes one of these, `offload reject` refuses it")
 
 
 def _applied(result: ApplyTaskResult) -> Iterator[RenderableType]:
-    for path in result.paths:
-        yield Text(f"{'there already' if path in result.unchanged else 'written'}: {words.harmless(path)}")
+    yield from _files(result.files)
+    if result.hunks_pending:
+        yield Text(f"{result.hunks_pending} more hunks wait: `offload diff {result.task_id}` shows them")
+    yield Text(f"`offload undo {result.task_id} --apply {result.apply_id}` takes it back")
+
+
+def _undone(result: UndoApplyResult) -> Iterator[RenderableType]:
+    yield from _files(result.files)
+    yield Text(f"taken back: {result.apply_id}")
+
+
+def _files(files: Sequence[AppliedFileView]) -> Iterator[RenderableType]:
+    places = {Place.BUFFER: "in the editor, not saved", Place.DISK: "written"}
+    for file in files:
+        yield Text(f"{'there already' if file.unchanged else places[file.place]}: {words.harmless(file.path)}")
+
+
+def _trust(result: TrustWorkspaceResult) -> Iterator[RenderableType]:
+    yield Text(f"{words.one_line(result.workspace)}: {'trusted' if result.trusted else 'not trusted'}", style="bold")
+    commands = [("setup", result.setup), ("format", result.format), *(("check", command) for command in result.checks)]
+    for what, command in commands:
+        if command:
+            yield Text(f"  {what}: {words.one_line(command)}")
+    for what, patterns in (("carry", result.carry), ("never send", result.never_send)):
+        if patterns:
+            yield Text(f"  {what}: {words.one_line(', '.join(patterns))}")
+    if result.note:
+        yield Text(f"  {words.one_line(result.note)}")
 
 
 def _cleaned(result: CleanTasksResult) -> Iterator[RenderableType]:
@@ -246,5 +334,7 @@ RENDERERS: Mapping[type[View], Callable[[Any], Iterator[RenderableType]]] = {
     TaskResult: _result,
     TaskStatus: _status,
     TaskView: _task,
+    TrustWorkspaceResult: _trust,
+    UndoApplyResult: _undone,
     WaitForTasksResult: _waited,
 }

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from offload.domain.change import Conflict
 from offload.domain.errors import ApplyRefused, HubUnavailable, OffloadError, all_errors
 from offload.hub import reach
 
@@ -92,5 +93,18 @@ def _raised(error: Mapping[str, Any]) -> OffloadError:
     of = _CLASSES.get(error["code"], OffloadError)
     if of is ApplyRefused:
         pairs = (line.partition(": ") for line in error["reasons"])
-        return ApplyRefused(error["message"], tuple((path, reason) for path, _, reason in pairs))
+        conflicts = tuple(_conflict(each) for each in error.get("conflicts", ()))
+        return ApplyRefused(error["message"], tuple((path, reason) for path, _, reason in pairs), conflicts)
     return of(error["message"])
+
+
+def _conflict(view: Mapping[str, Any]) -> Conflict:
+    return Conflict(
+        view["path"],
+        view["reason"],
+        view["hunk_id"],
+        view["first_line"],
+        view["yours"],
+        view["base"],
+        view["theirs"],
+    )

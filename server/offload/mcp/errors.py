@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from pydantic import ValidationError
 
 from offload.domain.errors import OffloadError
 from offload.wire import convert
 from offload.wire.params import Params
+from offload.wire.views import ConflictView
 
 _MOST_REASONS = 20
 _LONGEST = 1000
+_MOST_CONFLICTS = 5
+_LONGEST_SIDE = 400
 
 HINTS: Mapping[str, str] = {
     "error": "Read the message.",
@@ -29,7 +32,10 @@ HINTS: Mapping[str, str] = {
     "wrong_phase": "Call get_task_status for what can be done now.",
     "key_reused": "Use another key for another task.",
     "not_a_workspace": "Give the absolute folder of the project as workspace.",
-    "apply_refused": "Nothing was written. Tell the user which files are in the way.",
+    "apply_refused": "Tell the user which files are in the way; continue_task with onto=files lets the agent bring its work up to "
+    "date with them.",
+    "apply_forbidden": "Tell the user, who can apply it: in the editor, or with `offload apply`.",
+    "nothing_to_undo": "Nothing of this task stands applied; get_changes shows the state of each hunk.",
     "worker_refused": "Do the work yourself; what is missing, say in your last words.",
     "version_mismatch": "Ask the user to restart this host, so that it starts the offload that is installed now.",
     "worker_error": "Tell the user; another worker may do, see list_agents.",
@@ -53,7 +59,20 @@ def error_text(error: OffloadError) -> str:
     more = len(unsaid) - len(reasons)
     if more:
         reasons.append(f"- and {more} more")
-    return "\n".join((f"{view.code}: {message}", *reasons, HINTS[view.code]))
+    return "\n".join((f"{view.code}: {message}", *reasons, *_conflicts(view.conflicts), HINTS[view.code]))
+
+
+def _conflicts(conflicts: Sequence[ConflictView]) -> Iterator[str]:
+    """Both sides of the first few."""
+    for each in conflicts[:_MOST_CONFLICTS]:
+        place = f" at line {each.first_line}" if each.first_line else ""
+        hunk = f" (hunk {each.hunk_id})" if each.hunk_id else ""
+        yield f"- conflict in {_short(each.path)}{place}{hunk}"
+        for side, text in (("the user has", each.yours), ("the task has", each.theirs)):
+            yield f"  {side}: {text[:_LONGEST_SIDE]!r}{'…' if len(text) > _LONGEST_SIDE else ''}"
+    more = len(conflicts) - _MOST_CONFLICTS
+    if more > 0:
+        yield f"- and {more} more conflicts"
 
 
 def params_text(problem: ValidationError, params: type[Params]) -> str:

@@ -37,9 +37,19 @@ def _text(value: object) -> str:
 
 
 def _drop_hunks(facts: Facts) -> None:
-    """A model reads files and counts; hunks are for editors."""
-    for file in (facts.get("changes") or {}).get("files", ()):
-        file.pop("hunks", None)
+    """Hunks are of use beside the patch that shows them; elsewhere a model reads files and counts."""
+    if "patch" not in facts:
+        for file in (facts.get("changes") or {}).get("files", ()):
+            file.pop("hunks", None)
+
+
+def _fewer_hunks(facts: Facts, excess: int, *, keep: int) -> None:
+    """From the file with the most hunks first."""
+    files = sorted((facts.get("changes") or {}).get("files", ()), key=lambda file: -len(file.get("hunks", ())))
+    for file in files:
+        if excess <= 0:
+            break
+        excess -= _leave_out(file, "hunks", "hunks_left_out", excess, keep=keep)
 
 
 def _first_of_patch(facts: Facts) -> None:
@@ -137,11 +147,13 @@ def _dicts(value: object) -> Iterable[Facts]:
 
 _STEPS: tuple[Callable[[Facts, int], None], ...] = (
     _drop_partial_text,
+    partial(_fewer_hunks, keep=20),
     partial(_fewer_files, keep=10),
     _fewer_models,
     _fewer_tasks,
     partial(_shorter, name="text"),
     partial(_shorter, name="patch"),
+    partial(_fewer_hunks, keep=0),
     partial(_fewer_files, keep=0),
     partial(_last_resort, most=200, items=20),
     partial(_last_resort, most=100, items=10),

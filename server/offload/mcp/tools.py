@@ -27,7 +27,9 @@ def _tools() -> list[Tool]:
             input_schema=inlined(operation.params.model_json_schema(), nullable=False),
             output_schema=inlined(operation.result.model_json_schema(), nullable=True),
             annotations=ToolAnnotations(
-                read_only_hint=operation.reads_only, destructive_hint=False, open_world_hint=not operation.reads_only
+                read_only_hint=operation.reads_only,
+                destructive_hint=operation.writes_files,
+                open_world_hint=not operation.reads_only,
             ),
         )
         for operation in OPERATIONS_FOR_MODELS.values()

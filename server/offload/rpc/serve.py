@@ -1,7 +1,7 @@
 """One connection of the command line or of a script.
 
     → {"id": 1, "method": "start_task", "params": {"brief": "…"}}
-    ← {"id": 1, "result": {…}}          or {"id": 1, "error": {"code", "message", "reasons"}}
+    ← {"id": 1, "result": {…}}          or {"id": 1, "error": {"code", "message", "reasons", "conflicts"}}
     → {"id": 2, "method": "watch_tasks"}
     ← {"id": 2, "result": {}}           then {"method": "task_changed", "params": TaskView} until the connection ends
 

@@ -66,7 +66,7 @@ NOT_MODELS = frozenset({Front.EDITOR, Front.TERMINAL})
 class Operation:
     """One row. `name` is the MCP tool and the rpc method; `lsp` the method after "offload/"; `command` the command's name.
 
-    `reads_only` is true when it changes nothing; `fronts` are those that offer it.
+    `reads_only` is true when it changes nothing, `writes_files` when it changes the user's own; `fronts` are those that offer it.
     """
 
     name: str
@@ -77,6 +77,7 @@ class Operation:
     doc: str
     call: Callable[[Delegation, Caller, Any], Awaitable[View]]
     reads_only: bool = False
+    writes_files: bool = False
     fronts: frozenset[Front] = EVERYWHERE
 
 
@@ -404,9 +405,10 @@ OPERATIONS: tuple[Operation, ...] = (
         "apply",
         ApplyTaskParams,
         ApplyTaskResult,
-        "Merge a task's changes, or some of its files or hunks, into the user's files, all or nothing: through the editor that "
-        "has a file open, else on disk. A model may need the user's consent.",
+        "Merge a task's changes, or some files or hunks of them, into the user's files, all or nothing: in the editor that has a "
+        "file open, else on disk. The user may be asked first.",
         _apply_task,
+        writes_files=True,
     ),
     Operation(
         "reject_task",
@@ -425,6 +427,7 @@ OPERATIONS: tuple[Operation, ...] = (
         UndoApplyResult,
         "Take back exactly what one apply changed, however the files have moved on since.",
         _undo_apply,
+        writes_files=True,
     ),
     Operation(
         "integrate_tasks",
@@ -432,8 +435,8 @@ OPERATIONS: tuple[Operation, ...] = (
         "integrate",
         IntegrateTasksParams,
         TaskStatus,
-        "Make one result of several tasks': find what overlaps, merge, run the checks on the union and name what breaks them. "
-        "Gives the id of a task of its own: wait for it, review it and apply it like any other.",
+        "Make one result of several tasks': merge them, run the checks on the union, name what conflicts or breaks. Gives the id "
+        "of a task of its own, to be waited for, reviewed and applied like any other.",
         _integrate_tasks,
     ),
     Operation(

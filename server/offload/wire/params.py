@@ -91,8 +91,8 @@ class StartTaskParams(Params):
     allowed_paths: Annotated[
         list[str],
         Field(
-            description='Files that the task may change, as patterns like those of .gitignore ("tests", "docs/*.md"); changes '
-            "outside are listed apart and not applied by themselves. Empty: the recipe's, else all of the workspace."
+            description='Files that the task may change, as patterns ("tests", "docs/*.md"); changes outside of them are listed '
+            "apart and only applied when asked for. Empty: the recipe's, else all."
         ),
     ] = Field(default_factory=list)
     after: Annotated[

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from offload.domain.ask import AskKind
+from offload.domain.change import ChangeSet
+from offload.domain.review import pending, review, standing
 from offload.domain.task import Phase, Task
 from offload.domain.turn import INTERRUPTED, Turn
 from offload.wire.views import TaskState
@@ -29,8 +31,8 @@ _NEXT_STEPS: Mapping[Phase, str] = {
     Phase.CHECKING: "Checks run over the result: call wait_for_tasks.",
     Phase.CANCELLING: "The worker is being stopped: call wait_for_tasks.",
     Phase.RECOVERING: "The work was interrupted and is being looked for: call wait_for_tasks.",
-    Phase.READY: "Review it with get_task_result and get_changes; then the user takes it with `offload apply ID`, or "
-    "continue_task sends it back.",
+    Phase.READY: "Review it with get_task_result and get_changes; then apply_task takes it, whole or in parts, reject_task says "
+    "what is not wanted, and continue_task sends it back.",
     Phase.FAILED: "Read the failure; resume_task tries on, continue_task says what to do differently, get_task_result shows "
     "what was changed so far.",
     Phase.CANCELLED: "resume_task takes it up again; get_task_result shows what was changed so far.",
@@ -51,12 +53,26 @@ def next_step(task: Task, place: int | None = None) -> str:
         return f"Waits for a free place, number {place}: call wait_for_tasks."
     if task.closed:
         return "Closed: its result can still be read with get_task_result, and applied."
+    if task.asking and not task.live:
+        return "The user is asked whether this may be applied; wait_for_tasks tells what comes of it."
     if state(task) is TaskState.INPUT_REQUIRED:
         permission = any(ask.kind is AskKind.PERMISSION for ask in task.asks.values())
         return f"Call answer_task with {'allow, always (for this task) or deny' if permission else 'one of the choices'}, then wait_for_tasks."
-    if task.phase is Phase.READY and any(landing.turn == task.turn.id for landing in task.landings):
-        return "Applied to the user's files; continue_task sends a follow-up."
+    if task.phase is Phase.READY and task.turn.changes is not None and task.turn.changes.files:
+        return _review_step(task, task.turn.changes)
     return _NEXT_STEPS[task.phase].replace("ID", task.id)
+
+
+def _review_step(task: Task, changes: ChangeSet) -> str:
+    states = review(task)
+    left = len(pending(changes, states))
+    if not left and standing(task):
+        return "Applied to the user's files; undo_apply takes that back, continue_task sends a follow-up."
+    if left and left < len(changes.units):
+        return (
+            f"{left} of {len(changes.units)} hunks are neither applied nor rejected: see get_changes, then apply_task."
+        )
+    return _NEXT_STEPS[Phase.READY]
 
 
 def ended_phase(turn: Turn) -> Phase:

@@ -129,7 +129,7 @@ class HunkView(View):
 class FileChangeView(View):
     """`file_id` names the file where its path is no text; `old_path` is where a renamed one was. `outside` says that the task
     was not allowed to change it: it is applied only when asked for. `state` is that of all its hunks together, "pending"
-    while one is."""
+    while one is; `hunks_left_out` counts those that did not fit into a short result."""
 
     path: str
     file_id: str
@@ -144,6 +144,7 @@ class FileChangeView(View):
     removed_lines: int
     binary: bool = False
     hunks: list[HunkView] = Field(default_factory=list)
+    hunks_left_out: int = 0
 
 
 class ChangesView(View):

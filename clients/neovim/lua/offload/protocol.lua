@@ -29,16 +29,31 @@
 ---@field message? string Words for the worker, with a denial.
 ---@field key? string Idempotency key: the same call with the same key is done once and gets the same answer.
 
+---`place` is "buffer" for an editor's open document, which is not saved yet, else "disk"; `unchanged` says that the file
+---held the result before.
+---@class offload.AppliedFileView
+---@field path string
+---@field place offload.Place
+---@field unchanged? boolean
+
+---Without paths and hunks: all that is neither applied nor rejected yet, and in the task's allowed paths.
 ---@class offload.ApplyTaskParams
 ---@field task_id string Id of the task, as start_task gave it; a unique beginning is enough.
----@field paths? string[] Only these files; empty for all.
+---@field paths? string[] Only these files.
+---@field hunks? string[] Only these hunks: ids of hunks, or of files, as get_changes gives them.
+---@field include_outside? boolean Also files outside of the task's allowed paths.
 ---@field key? string Idempotency key: the same call with the same key is done once and gets the same answer.
 
----`paths` hold the result now; `unchanged` are those of them that held it before, so that nothing was written.
+---`paths` hold the result now; `unchanged` are those of them that held it before, so that nothing was written. `files`
+---says of each whether it went to an editor's buffer or to disk; `apply_id` is what undo_apply takes.
 ---@class offload.ApplyTaskResult
 ---@field task_id string
+---@field apply_id? string
 ---@field paths string[]
 ---@field unchanged? string[]
+---@field files? offload.AppliedFileView[]
+---@field hunks? string[]
+---@field hunks_pending? integer
 
 ---@alias offload.AskKind "permission"|"question"
 
@@ -60,7 +75,8 @@
 ---@field tokens? integer|nil
 ---@field cost? number|nil
 
----A turn's change set; `files_left_out` counts files that did not fit into a short result.
+---A turn's change set; `files_left_out` counts files that did not fit into a short result. `claimed_only` are files that
+---the worker's tools say they wrote, and that git shows no change of.
 ---@class offload.ChangesView
 ---@field base string
 ---@field result string
@@ -68,12 +84,23 @@
 ---@field added_lines integer
 ---@field removed_lines integer
 ---@field files_left_out? integer
+---@field claimed_only? string[]
 
+---One check: `problem` says why it did not run to its end; `tail` are the last lines that it printed; `told` is all of it
+---in a few words.
 ---@class offload.CheckView
 ---@field name string
 ---@field passed boolean
 ---@field seconds number
 ---@field tail? string
+---@field command? string
+---@field exit_code? integer|nil
+---@field problem? string
+---@field tests? offload.TestCountsView|nil
+---@field told? string
+
+---What is known of a result.
+---@alias offload.Checked "not_checked"|"passed"|"failed"
 
 ---@class offload.CleanTasksParams
 ---@field task_ids? string[] Only these tasks, whatever their age; empty for all that are old enough.
@@ -111,9 +138,21 @@
 ---@field by string
 ---@field at number
 
+---A place where two sides changed the same: `yours` is in the user's file, `theirs` is the task's, `base` what both began
+---from; `first_line` is 1-based in the user's file, 0 where there are no lines to show; `hunk_id` names the task's hunk.
+---@class offload.ConflictView
+---@field path string
+---@field reason string
+---@field hunk_id? string
+---@field first_line? integer
+---@field yours? string
+---@field base? string
+---@field theirs? string
+
 ---@class offload.ContinueTaskParams
 ---@field task_id string Id of the task, as start_task gave it; a unique beginning is enough.
----@field brief string The follow-up; the worker remembers the task.
+---@field brief? string The follow-up; the worker remembers the task. May be empty together with onto.
+---@field onto? string Bring the task's folder up to date first: "files" for the user's files as they are now, or the id of a task (an integration) for its result. What does not go together is marked in the files, to be resolved.
 ---@field max_minutes? number|nil A new limit for the whole task, if it is to have one: see start_task.
 ---@field max_turns? integer|nil A new limit for the whole task, if it is to have one: see start_task.
 ---@field max_tokens? integer|nil A new limit for the whole task, if it is to have one: see start_task.
@@ -121,25 +160,38 @@
 ---@field key? string Idempotency key: the same call with the same key is done once and gets the same answer.
 ---@field wait_s? number Seconds to wait for the end before answering, 0 to 45.
 
----What went wrong: `code` is a word of the error tree, `message` one plain sentence, `reasons` one line per file.
+---What went wrong: `code` is a word of the error tree, `message` one plain sentence, `reasons` one line per file,
+---`conflicts` both sides of each.
 ---@class offload.ErrorView
 ---@field code string
 ---@field message string
 ---@field reasons? string[]
+---@field conflicts? offload.ConflictView[]
 
 ---@class offload.FailureView
 ---@field code string
 ---@field message string
 
+---`file_id` names the file where its path is no text; `old_path` is where a renamed one was. `outside` says that the task
+---was not allowed to change it: it is applied only when asked for. `state` is that of all its hunks together, "pending"
+---while one is; `hunks_left_out` counts those that did not fit into a short result.
 ---@class offload.FileChangeView
 ---@field path string
+---@field file_id string
 ---@field status offload.FileStatus
+---@field state offload.ReviewState
+---@field outside? boolean
+---@field old_path? string
+---@field old_mode? string
+---@field new_mode? string
+---@field size? integer|nil
 ---@field added_lines integer
 ---@field removed_lines integer
 ---@field binary? boolean
 ---@field hunks? offload.HunkView[]
+---@field hunks_left_out? integer
 
----@alias offload.FileStatus "added"|"modified"|"deleted"|"type_changed"
+---@alias offload.FileStatus "added"|"modified"|"deleted"|"renamed"|"type_changed"
 
 ---Where a call came from.
 ---@alias offload.Front "lsp"|"mcp"|"rpc"
@@ -147,7 +199,8 @@
 ---@class offload.GetChangesParams
 ---@field task_id string Id of the task, as start_task gave it; a unique beginning is enough.
 ---@field turn_id? string One turn, with its own usage and changes since it began; empty for the last turn and all changes.
----@field paths? string[] Only these files; empty for all.
+---@field paths? string[] Only these files.
+---@field hunks? string[] Only these hunks: ids of hunks, or of files, as get_changes gives them.
 ---@field patch_offset? integer Character of the patch to begin with.
 
 ---`next_patch_offset` is null when the patch is complete; only a model gets it in pieces.
@@ -167,17 +220,47 @@
 ---@field task_id string Id of the task, as start_task gave it; a unique beginning is enough.
 ---@field turn_id? string One turn, with its own usage and changes since it began; empty for the last turn and all changes.
 
+---`hunk_id` stays the same while other parts of the file change.
 ---@class offload.HunkView
+---@field hunk_id string
+---@field state offload.ReviewState
 ---@field old_start integer
 ---@field old_lines integer
 ---@field new_start integer
 ---@field new_lines integer
 
----One acceptance of a result into the user's files.
+---@class offload.IntegrateTasksParams
+---@field task_ids string[] Ids of tasks that are over, of one workspace.
+---@field key? string Idempotency key: the same call with the same key is done once and gets the same answer.
+---@field wait_s? number Seconds to wait for the end before answering, 0 to 45.
+
+---`order` are the tasks in the union, as they were merged; `culprits` those with which its checks fail; `before` says that
+---the checks fail without any of the results, `probes` how often they were run to find out.
+---@class offload.IntegrationView
+---@field task_ids string[]
+---@field order string[]
+---@field overlaps offload.OverlapView[]
+---@field left_out offload.LeftOutView[]
+---@field culprits string[]
+---@field before boolean
+---@field probes integer
+
+---One acceptance of a result into the user's files; `undone_at` is null while it stands.
 ---@class offload.LandingView
+---@field apply_id string
 ---@field turn_id string
 ---@field paths string[]
+---@field files offload.AppliedFileView[]
+---@field hunks string[]
 ---@field at number
+---@field by string
+---@field undone_at number|nil
+
+---A task whose result is not in the union; `with_tasks` are those that it conflicts with, none for the user's own files.
+---@class offload.LeftOutView
+---@field task_id string
+---@field with_tasks string[]
+---@field conflicts offload.ConflictView[]
 
 ---@class offload.ListAgentsParams
 ---@field worker? string Only this worker ("opencode"); empty for all.
@@ -206,8 +289,17 @@
 ---@field input_price? number|nil
 ---@field output_price? number|nil
 
+---Two tasks that change the same files; `hunks` says whether they change lines close to each other.
+---@class offload.OverlapView
+---@field task_ids string[]
+---@field paths string[]
+---@field hunks boolean
+
 ---What has happened to a task, never what was asked for.
 ---@alias offload.Phase "queued"|"starting"|"working"|"checking"|"cancelling"|"recovering"|"ready"|"failed"|"cancelled"|"interrupted"
+
+---Where an accepted change went.
+---@alias offload.Place "buffer"|"disk"
 
 ---Never more than the worker's own configuration lets it do, whatever the profile.
 ---@alias offload.Profile "read-only"|"workspace-write"|"no-network"|"full"
@@ -216,9 +308,25 @@
 ---@field name string
 ---@field title string
 
+---Without paths and hunks: all that is not applied.
+---@class offload.RejectTaskParams
+---@field task_id string Id of the task, as start_task gave it; a unique beginning is enough.
+---@field paths? string[] Only these files.
+---@field hunks? string[] Only these hunks: ids of hunks, or of files, as get_changes gives them.
+---@field reason? string Why; the worker is told it when it is sent back.
+---@field send_back? boolean Send what is rejected back to the worker as a follow-up.
+
+---@class offload.RejectionView
+---@field turn_id string
+---@field hunks string[]
+---@field reason string
+---@field at number
+
 ---@class offload.ResumeTaskParams
 ---@field task_id string Id of the task, as start_task gave it; a unique beginning is enough.
 ---@field wait_s? number Seconds to wait for the end before answering, 0 to 45.
+
+---@alias offload.ReviewState "pending"|"applied"|"rejected"
 
 ---Who works: worker, its agent, the model as PROVIDER/MODEL, the model's variant; "" where it is left to the default.
 ---@class offload.RouteView
@@ -226,6 +334,10 @@
 ---@field agent? string
 ---@field model? string
 ---@field variant? string
+
+---@class offload.RunChecksParams
+---@field task_id string Id of the task, as start_task gave it; a unique beginning is enough.
+---@field wait_s? number Seconds to wait for the end before answering, 0 to 45.
 
 ---@class offload.StartTaskParams
 ---@field brief? string What is to be done, in plain words.
@@ -243,6 +355,8 @@
 ---@field max_turns? integer|nil Turns of the whole task; null for the setting's.
 ---@field max_tokens? integer|nil Tokens of the whole task; null for the setting's.
 ---@field max_cost? number|nil US dollars for the whole task; an unknown price is 0. Null: the setting's.
+---@field allowed_paths? string[] Files that the task may change, as patterns ("tests", "docs/*.md"); changes outside of them are listed apart and only applied when asked for. Empty: the recipe's, else all.
+---@field after? string[] Ids of tasks to wait for: this one begins from their merged results.
 ---@field key? string Idempotency key: a start with the same key gives the same task.
 ---@field wait_s? number Seconds to wait for the end before answering, 0 to 45.
 
@@ -265,6 +379,9 @@
 ---@field changes offload.ChangesView|nil
 ---@field ran offload.RouteView|nil
 ---@field usage offload.UsageView
+---@field checked? offload.Checked
+---@field checks? offload.CheckView[]
+---@field integration? offload.IntegrationView|nil
 ---@field needs_review string
 ---@field failure offload.FailureView|nil
 ---@field next_step string
@@ -275,7 +392,9 @@
 ---A task in short; `phase` says more exactly than `state` where it stands.
 ---
 ---`elapsed_s`, `total_tokens`, `cost` and `files_changed` are of the whole task, or of the turn that was asked for; `cost_note` says when a
----price is not known. `path` is the file that it is about. `partial_text` holds the last words of the worker; `next_step` says in plain words what one can do now.
+---price is not known. `path` is the file that it is about.
+---`checked` and `checks` say what came of the checks of its last result ("tests: 14 passed"), `hunks_pending` how much of it is
+---neither applied nor rejected. `partial_text` holds the last words of the worker; `next_step` says in plain words what one can do now.
 ---@class offload.TaskStatus
 ---@field task_id string
 ---@field title string
@@ -293,7 +412,11 @@
 ---@field cost_note? string
 ---@field ran? offload.RouteView|nil
 ---@field files_changed? integer|nil
+---@field hunks_pending? integer|nil
+---@field checked? offload.Checked
+---@field checks? string[]
 ---@field needs_review? string
+---@field warnings? string[]
 ---@field failure? offload.FailureView|nil
 ---@field next_step? string
 ---@field workspace? string
@@ -321,8 +444,36 @@
 ---@field live_text string
 ---@field turns offload.TurnView[]
 ---@field notes string[]
+---@field warnings? string[]
+---@field allowed_paths? string[]
+---@field after? string[]
 ---@field landings offload.LandingView[]
+---@field rejections? offload.RejectionView[]
+---@field integration? offload.IntegrationView|nil
 ---@field closed boolean
+
+---What a JUnit report says.
+---@class offload.TestCountsView
+---@field passed integer
+---@field failed integer
+---@field skipped integer
+---@field failing string[]
+
+---@class offload.TrustWorkspaceParams
+---@field workspace? string Folder of the project; empty for the one in which this was started.
+---@field trusted? boolean False to take the trust back.
+
+---What the project's offload.toml asks for, and whether it may: commands that run after each task, files that are carried
+---into its folder.
+---@class offload.TrustWorkspaceResult
+---@field workspace string
+---@field trusted boolean
+---@field setup string
+---@field format string
+---@field checks string[]
+---@field carry string[]
+---@field never_send string[]
+---@field note string
 
 ---One exchange with the worker. `changes` is all since the task's base, which is what apply_task takes; `own_changes` is
 ---what this turn changed, null when that is the same.
@@ -339,8 +490,20 @@
 ---@field changes offload.ChangesView|nil
 ---@field own_changes? offload.ChangesView|nil
 ---@field checks offload.CheckView[]
+---@field checked? offload.Checked
+---@field fix_round? integer
 ---@field failure offload.FailureView|nil
 ---@field needs_review string
+
+---@class offload.UndoApplyParams
+---@field task_id string Id of the task, as start_task gave it; a unique beginning is enough.
+---@field apply_id? string Which apply, as apply_task gave it; empty for the last one.
+
+---`files` are as they would be without that apply.
+---@class offload.UndoApplyResult
+---@field task_id string
+---@field apply_id string
+---@field files offload.AppliedFileView[]
 
 ---Tokens by kind and the cost in US dollars; null when the price is unknown.
 ---@class offload.UsageView
@@ -429,12 +592,27 @@ M.requests = {
   ---Remove old tasks for good, and list what is kept and why; unapplied work only of named tasks, when asked. Takes offload.CleanTasksParams,
   ---answered with offload.CleanTasksResult.
   clean_tasks = 'offload/cleanTasks',
-  ---Get what a task changed as one patch: all that can be applied, or what one turn did. Takes offload.GetChangesParams,
+  ---Get what a task changed, file by file and hunk by hunk, as one patch: all that can be applied, or what one turn did. Takes offload.GetChangesParams,
   ---answered with offload.GetChangesResult.
   get_changes = 'offload/getChanges',
-  ---Merge a task's changes into the files on disk, all or nothing. Takes offload.ApplyTaskParams,
+  ---Merge a task's changes, or some files or hunks of them, into the user's files, all or nothing: in the editor that has a file open, else on disk. The user may be asked first. Takes offload.ApplyTaskParams,
   ---answered with offload.ApplyTaskResult.
   apply_task = 'offload/applyTask',
+  ---Say that a task's changes, or some of its files or hunks, are not wanted, and send them back to its agent if asked to. Takes offload.RejectTaskParams,
+  ---answered with offload.TaskStatus.
+  reject_task = 'offload/rejectTask',
+  ---Take back exactly what one apply changed, however the files have moved on since. Takes offload.UndoApplyParams,
+  ---answered with offload.UndoApplyResult.
+  undo_apply = 'offload/undoApply',
+  ---Make one result of several tasks': merge them, run the checks on the union, name what conflicts or breaks. Gives the id of a task of its own, to be waited for, reviewed and applied like any other. Takes offload.IntegrateTasksParams,
+  ---answered with offload.TaskStatus.
+  integrate_tasks = 'offload/integrateTasks',
+  ---Run the project's checks over a task's result once more; then call wait_for_tasks. Takes offload.RunChecksParams,
+  ---answered with offload.TaskStatus.
+  run_checks = 'offload/runChecks',
+  ---Allow the commands in the project's offload.toml as it is now; a changed file must be trusted again. Takes offload.TrustWorkspaceParams,
+  ---answered with offload.TrustWorkspaceResult.
+  trust_workspace = 'offload/trustWorkspace',
 }
 
 ---A task changed: sent by the server with an offload.TaskView.
