@@ -17,7 +17,7 @@ from offload.domain.task import Phase, TaskId, TaskSpec
 from offload.domain.turn import TurnId
 from offload.mcp.render import LIMIT, render
 from offload.mcp.tools import OPERATIONS_FOR_MODELS
-from offload.wire import convert, offers
+from offload.wire import convert, offers, outcomes
 from offload.wire.results import GetChangesResult, ListTasksResult, TaskResult, WaitForTasksResult
 from offload.wire.views import AskView, FailureView, TaskState, TaskStatus, UsageView
 
@@ -25,7 +25,6 @@ TURN = TurnId("turn_0000000000000123456789abcd")
 
 
 def changes(count, hunks=3):
-    hunk = Hunk(1, 10, 1, 12)
     return ChangeSet(
         "a" * 40,
         "b" * 40,
@@ -37,21 +36,21 @@ def changes(count, hunks=3):
                 "100644",
                 12,
                 3,
-                hunks=(hunk,) * hunks,
+                hunks=tuple(Hunk(20 * m + 1, 10, 20 * m + 1, 12, f"h{n:06}{m:06}") for m in range(hunks)),
             )
             for n in range(count)
         ),
     )
 
 
-def ready(text="done", files=1):
+def ready(text="done", files=1, hunks=3):
     events = [
         Created(at=1.0, turn=TURN, spec=TaskSpec("/w", "tests", "b", "p", Route("fake"), "tests")),
         Snapshotted(at=1.0, turn=TURN, base="a" * 40),
         Admitted(at=2.0, turn=TURN),
         SessionOpened(at=2.0, turn=TURN, session="s"),
         TurnSeen(at=2.5, turn=TURN),
-        TurnEnded(at=3.0, turn=TURN, text=text, changes=changes(files)),
+        TurnEnded(at=3.0, turn=TURN, text=text, changes=changes(files, hunks)),
     ]
     return fold(TaskId("k2j4h6f8"), events)
 
@@ -97,7 +96,11 @@ def test_a_small_result_is_complete_but_for_defaults_and_hunks():
             "files": [
                 {
                     "path": "packages/a-rather-long-name/src/module_00000.py",
+                    "file_id": task.turn.changes.files[0].id,
                     "status": "modified",
+                    "state": "pending",
+                    "old_mode": "100644",
+                    "new_mode": "100644",
                     "added_lines": 12,
                     "removed_lines": 3,
                 }
@@ -117,8 +120,8 @@ def test_a_small_result_is_complete_but_for_defaults_and_hunks():
         },
         "needs_review": "",
         "failure": None,
-        "next_step": "Review it with get_task_result and get_changes; then the user takes it with `offload apply k2j4h6f8`, "
-        "or continue_task sends it back.",
+        "next_step": "Review it with get_task_result and get_changes; then apply_task takes it, whole or in parts, reject_task says "
+        "what is not wanted, and continue_task sends it back.",
     }
 
 
@@ -151,7 +154,8 @@ def test_a_text_of_5_mb_can_be_read_to_its_end_piece_by_piece(letter):
 def test_a_patch_of_any_size_can_be_read_to_its_end_piece_by_piece(letter):
     """A model that reviews needs the patch itself, not the names of the files; whoever reads on loses no character."""
     patch = "".join(f"+{letter * 30}{number}\n" for number in range(2_000))
-    made, read, pages = convert.changes(changes(200)), "", 0
+    task = ready(files=200)
+    made, read, pages = outcomes.changes(task.turn.changes, task, task.turn), "", 0
     while True:
         view = GetChangesResult(task_id="k2j4h6f8", changes=made, patch=patch[len(read) :], patch_offset=len(read))
         facts = rendered(view)
@@ -245,7 +249,7 @@ def test_any_result_fits(text, files, doubt, message):
             text=text,
             text_offset=0,
             next_text_offset=None,
-            changes=convert.changes(changes(files)),
+            changes=outcomes.changes(changes(files), ready(), ready().turn),
             ran=None,
             usage=UsageView(
                 input_tokens=0,
@@ -302,12 +306,34 @@ def live_status():
     return rendered(convert.status(task, Live(text="Now I run them."), 9.0))
 
 
+def test_hunks_stand_beside_the_beginning_of_the_patch_that_shows_them():
+    """A model that applies a part of a result names it by its hunks' ids."""
+    task = ready()
+    made = outcomes.changes(task.turn.changes, task, task.turn)
+    first = rendered(GetChangesResult(task_id="k2j4h6f8", changes=made, patch="+a", patch_offset=0))
+    assert [hunk["hunk_id"] for hunk in first["changes"]["files"][0]["hunks"]] == list(task.turn.changes.units)
+    later = rendered(GetChangesResult(task_id="k2j4h6f8", changes=made, patch="+a", patch_offset=9))
+    assert "hunks" not in later["changes"]["files"][0]
+
+
+def test_of_many_hunks_those_that_do_not_fit_are_counted():
+    task = ready(hunks=500)
+    made = outcomes.changes(task.turn.changes, task, task.turn)
+    (file,) = rendered(GetChangesResult(task_id="k2j4h6f8", changes=made, patch="+a", patch_offset=0))["changes"][
+        "files"
+    ]
+    assert file["hunks_left_out"] == 500 - len(file["hunks"])
+    assert len(file["hunks"]) >= 20
+
+
 def test_every_tool_has_a_result_that_render_knows():
     assert {each.result.__name__ for each in OPERATIONS_FOR_MODELS.values()} == {
+        "ApplyTaskResult",
         "GetChangesResult",
         "ListAgentsResult",
         "ListTasksResult",
         "TaskResult",
         "TaskStatus",
+        "UndoApplyResult",
         "WaitForTasksResult",
     }

@@ -19,7 +19,7 @@ both_eras = pytest.mark.parametrize("mode", MODES)
 @both_eras
 async def test_a_task_goes_from_start_to_result(house, mode):
     async with host(house, mode) as client:
-        assert len((await client.list_tools()).tools) == 11
+        assert len((await client.list_tools()).tools) == 16
         started = await facts(client, "start_task", brief="::write a.txt hi\n::text All done.")
         waited = await facts(client, "wait_for_tasks", task_ids=[started["task_id"]])
         assert waited["done"] is True
@@ -72,8 +72,8 @@ async def test_what_went_wrong_is_a_result_that_says_what_to_do(house, mode):
         assert unknown.endswith("\nCall list_tasks for the ids.")
         assert "- timeout_s: " in await refusal(client, "wait_for_tasks", task_ids=["a"], timeout_s=99)
         assert "- task_id: Field required" in await refusal(client, "continue_task", brief="x")
-        assert "there is no tool 'apply_task'; there are list_agents, " in await refusal(
-            client, "apply_task", task_id="a"
+        assert "there is no tool 'clean_tasks'; there are list_agents, " in await refusal(
+            client, "clean_tasks", task_id="a"
         )
         assert "unknown_worker: " in await refusal(client, "start_task", brief="x", worker="nobody")
         assert "invalid_request: lines must look like" in await refusal(client, "start_task", brief="x", lines="ten")

@@ -8,7 +8,7 @@ from offload.core.delegation import Live, Waited
 from offload.core.ports import AgentInfo, ModelInfo, WorkerInfo
 from offload.domain.anchor import Anchor, Block
 from offload.domain.ask import Ask, AskId, AskKind, AskOutcome
-from offload.domain.change import ChangeSet, FileChange, FileStatus, Hunk
+from offload.domain.change import ChangeSet, Conflict, FileChange, FileStatus, Hunk
 from offload.domain.check import CheckResult
 from offload.domain.errors import ApplyRefused, StorageFailed
 from offload.domain.events import (
@@ -55,9 +55,12 @@ CHANGES = ChangeSet(
     "a" * 40,
     "b" * 40,
     (
-        FileChange("t.py", FileStatus.ADDED, "", "100644", 3, 0, hunks=(Hunk(0, 0, 1, 3),)),
+        FileChange("t.py", FileStatus.ADDED, "", "100644", 3, 0, hunks=(Hunk(0, 0, 1, 3, "h1"),)),
         FileChange("logo.png", FileStatus.MODIFIED, "100644", "100644", 0, 0, binary=True),
     ),
+)
+MORE = ChangeSet(
+    "a" * 40, "c" * 40, (FileChange("t.py", FileStatus.ADDED, "", "100644", 4, 0, hunks=(Hunk(0, 0, 1, 4, "h2"),)),)
 )
 RAN = Route("fake", "build", "p/m", "high")
 
@@ -130,7 +133,7 @@ def test_a_task_in_the_queue_waits_for_a_place_and_one_that_has_just_begun_does_
 
 
 def test_a_result_says_how_the_user_takes_it():
-    assert f"`offload apply {ID}`" in told(READY).next_step
+    assert "apply_task takes it, whole or in parts" in told(READY).next_step
 
 
 def test_the_time_is_that_of_all_turns_as_the_tokens_are():
@@ -208,13 +211,20 @@ def test_a_finished_task_says_what_it_changed_and_what_ran():
     assert told(WORKING).files_changed is None
 
 
+def landing(at, *units):
+    return Landed(at=at, landing=Landing(T1, "b" * 40, ("t.py",), at, id=f"apply_{at:.0f}", units=units))
+
+
 def test_an_applied_or_closed_task_says_so():
-    landed = [*READY, Landed(at=31.0, landing=Landing(T1, "b" * 40, ("t.py",), 31.0))]
+    some, *others = CHANGES.units
+    landed = [*READY, landing(31.0, some)]
+    assert told(landed).next_step.startswith("1 of 2 hunks are neither applied nor rejected")
+    landed += [landing(32.0, *others)]
     assert told(landed).next_step.startswith("Applied to the user's files")
-    assert told([*landed, Closed(at=32.0)]).next_step.startswith("Closed: ")
+    assert told([*landed, Closed(at=33.0)]).next_step.startswith("Closed: ")
     # A follow-up has a result of its own, which is not applied yet.
     again = [*landed, NEXT, Admitted(at=41.0, turn=T2), TurnSeen(at=42.0, turn=T2)]
-    again.append(TurnEnded(at=43.0, turn=T2, text="more", changes=CHANGES))
+    again.append(TurnEnded(at=43.0, turn=T2, text="more", changes=MORE))
     assert told(again).next_step.startswith("Review it with get_task_result")
 
 
@@ -228,24 +238,50 @@ def test_the_result_of_the_last_turn_is_that_of_the_task():
         "files": [
             {
                 "path": "t.py",
+                "file_id": CHANGES.files[0].id,
                 "status": "added",
+                "state": "pending",
+                "outside": False,
+                "old_path": "",
+                "old_mode": "",
+                "new_mode": "100644",
+                "size": None,
                 "added_lines": 3,
                 "removed_lines": 0,
                 "binary": False,
-                "hunks": [{"old_start": 0, "old_lines": 0, "new_start": 1, "new_lines": 3}],
+                "hunks": [
+                    {
+                        "hunk_id": "h1",
+                        "state": "pending",
+                        "old_start": 0,
+                        "old_lines": 0,
+                        "new_start": 1,
+                        "new_lines": 3,
+                    }
+                ],
+                "hunks_left_out": 0,
             },
             {
                 "path": "logo.png",
+                "file_id": CHANGES.files[1].id,
                 "status": "modified",
+                "state": "pending",
+                "outside": False,
+                "old_path": "",
+                "old_mode": "100644",
+                "new_mode": "100644",
+                "size": None,
                 "added_lines": 0,
                 "removed_lines": 0,
                 "binary": True,
                 "hunks": [],
+                "hunks_left_out": 0,
             },
         ],
         "added_lines": 3,
         "removed_lines": 0,
         "files_left_out": 0,
+        "claimed_only": [],
     }
 
 
@@ -296,9 +332,11 @@ def test_a_wait_says_where_each_task_stands_and_how_to_go_on():
 def test_a_whole_task_has_lines_from_1_all_turns_and_all_landings():
     events = [
         *CHECKING,
-        ChecksEnded(at=31.0, turn=T1, results=(CheckResult("tests", passed=False, seconds=1.5, tail="1 failed"),)),
+        ChecksEnded(
+            at=31.0, turn=T1, results=(CheckResult("tests", passed=False, seconds=1.5, tail="1 failed", exit_code=1),)
+        ),
     ]
-    events += [Landed(at=32.0, landing=Landing(T1, "b" * 40, ("t.py",), 32.0)), NEXT]
+    events += [landing(32.0, "h1"), NEXT]
     view = convert.task(fold(ID, events), Live(place=2, text="now"))
     assert view.anchor.model_dump() == {
         "path": "src/shop.py",
@@ -311,10 +349,27 @@ def test_a_whole_task_has_lines_from_1_all_turns_and_all_landings():
     assert [turn.turn_id for turn in view.turns] == [T1, T2]
     first, second = view.turns
     assert (first.text, first.brief, first.asked.agent) == ("done", "do it", "build")
-    assert first.checks[0].model_dump() == {"name": "tests", "passed": False, "seconds": 1.5, "tail": "1 failed"}
+    assert first.checks[0].model_dump(exclude_defaults=True) == {
+        "name": "tests",
+        "passed": False,
+        "seconds": 1.5,
+        "tail": "1 failed",
+        "exit_code": 1,
+        "told": "tests: failed with status 1",
+    }
+    assert (first.checked, first.needs_review) == ("failed", "tests: failed with status 1")
     assert (first.started_at, first.ended_at) == (20.0, 31.0)
     assert (second.ended_at, second.changes, second.ran, second.failure) == (None, None, None, None)
-    assert view.landings[0].model_dump() == {"turn_id": T1, "paths": ["t.py"], "at": 32.0}
+    assert view.landings[0].model_dump() == {
+        "apply_id": "apply_32",
+        "turn_id": T1,
+        "paths": ["t.py"],
+        "files": [{"path": "t.py", "place": "disk", "unchanged": False}],
+        "hunks": ["h1"],
+        "at": 32.0,
+        "by": "",
+        "undone_at": None,
+    }
 
 
 def test_a_task_without_a_block_has_no_anchor():
@@ -346,9 +401,22 @@ def test_an_error_is_its_code_its_message_and_its_reasons():
         "code": "storage_failed",
         "message": "full",
         "reasons": [],
+        "conflicts": [],
     }
     refused = ApplyRefused("in the way", (("a.py", "conflict"), ("b.py", "unsaved text")))
     assert convert.error(refused).reasons == ["a.py: conflict", "b.py: unsaved text"]
+    both = ApplyRefused("in the way", (("a.py", "conflict"),), (Conflict("a.py", "conflict", "h1", 7, "y", "b", "t"),))
+    assert [each.model_dump() for each in convert.error(both).conflicts] == [
+        {
+            "path": "a.py",
+            "reason": "conflict",
+            "hunk_id": "h1",
+            "first_line": 7,
+            "yours": "y",
+            "base": "b",
+            "theirs": "t",
+        }
+    ]
 
 
 def test_every_view_can_be_sent_whatever_text_is_in_it():

@@ -86,7 +86,7 @@ def test_the_schema_is_json_with_every_operation_and_no_open_reference():
     assert list(read["operations"]) == [operation.name for operation in OPERATIONS]
     references = set(re.findall(r'"#/\$defs/(\w+)"', json.dumps(read)))
     assert references <= set(read["$defs"])
-    assert read["operations"]["apply_task"]["mcp"] is None
+    assert read["operations"]["trust_workspace"]["mcp"] is None
     assert read["operations"]["start_task"]["lsp"] == "offload/startTask"
 
 
@@ -112,7 +112,7 @@ def test_a_type_is_the_same_in_every_language(python, typescript_type, lua_type)
 def test_a_field_with_a_default_may_be_left_out_in_every_language():
     assert "  task_id: string;\n" in typescript.module(PROTOCOL, "c")
     assert "  wait_s?: number;\n" in typescript.module(PROTOCOL, "c")
-    assert "---@field brief string The follow-up" in lua.module(PROTOCOL, "c")
+    assert "---@field choice string One of" in lua.module(PROTOCOL, "c")
     assert "---@field wait_s? number Seconds" in lua.module(PROTOCOL, "c")
 
 

@@ -38,7 +38,7 @@ def test_no_two_rows_share_a_name_in_any_form():
 def test_a_row_says_the_same_in_every_form(operation):
     words = operation.name.split("_")
     assert operation.lsp == words[0] + "".join(word.capitalize() for word in words[1:])
-    assert set(operation.command.split("-")) & {*words, "agents", "diff", "show", "status"}
+    assert set(operation.command.split("-")) & {*words, "agents", "check", "diff", "show", "status"}
     assert operation.doc.endswith(".")
     assert Front.EDITOR in operation.fronts
     assert Front.TERMINAL in operation.fronts

@@ -37,8 +37,8 @@ def _text(value: object) -> str:
 
 
 def _drop_hunks(facts: Facts) -> None:
-    """Hunks are of use beside the patch that shows them; elsewhere a model reads files and counts."""
-    if "patch" not in facts:
+    """Hunks are of use beside the beginning of the patch that shows them; elsewhere a model reads files and counts."""
+    if "patch" not in facts or "patch_offset" in facts:
         for file in (facts.get("changes") or {}).get("files", ()):
             file.pop("hunks", None)
 
@@ -149,6 +149,7 @@ _STEPS: tuple[Callable[[Facts, int], None], ...] = (
     _drop_partial_text,
     partial(_fewer_hunks, keep=20),
     partial(_fewer_files, keep=10),
+    partial(_fewer_hunks, keep=3),
     _fewer_models,
     _fewer_tasks,
     partial(_shorter, name="text"),
