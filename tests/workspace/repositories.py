@@ -36,3 +36,10 @@ def fingerprint(folder: Path) -> dict[str, str]:
         content = str(path.readlink()).encode() if path.is_symlink() else path.read_bytes() if path.is_file() else b""
         found[str(path)] = f"{path.lstat().st_mode:o} {hashlib.sha256(content).hexdigest()}"
     return found
+
+
+async def apply(workspace, root: Path, changes, buffers=None):
+    """Plan with what the user has now, and write."""
+    plan = await workspace.plan(root, changes, buffers or {})
+    await workspace.write(root, plan)
+    return plan

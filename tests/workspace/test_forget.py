@@ -89,7 +89,7 @@ async def test_nothing_goes_while_a_result_is_still_to_be_packed(workspace, root
     changes = await workspace.collect("t1", root, base)
     (private() / "tasks" / "t1.index").unlink()  # as a release does, but without a pause in which it could be packed
     await workspace.forget(root, set(), set())
-    assert (await workspace.apply(root, changes, {})).paths == ("b.txt",)
+    assert (await apply(workspace, root, changes)).paths == ("b.txt",)
 
 
 async def test_old_packs_stay_when_something_began_while_the_new_one_was_written(workspace, root, pinned, private):

@@ -11,8 +11,7 @@ import pytest
 from offload.domain.errors import GitFailed, NotAWorkspace
 from offload.processes import Processes
 from offload.workspace import GitWorkspaces, index
-from offload.workspace.snapshot import is_secret
-from tests.workspace.repositories import commit_all, fingerprint, git
+from tests.workspace.repositories import apply, commit_all, fingerprint, git
 
 
 def names(folder):
@@ -100,13 +99,15 @@ async def test_an_ignore_file_that_is_missing_is_named(workspace, root):
 async def test_untracked_secrets_stay_out_and_are_named_but_tracked_ones_are_the_users_choice(workspace, root, opened):
     (root / ".env").write_text("committed\n")
     commit_all(root)
-    for name in ("src/.env.local", "server.PEM", "id_rsa", "id_ed25519.pub"):
+    (root / ".env.d").mkdir()
+    for name in ("src/.env.local", ".env.d/prod", "server.PEM", "id_rsa", "id_ed25519.pub"):
         (root / name).write_text("secret\n")
+    (root / "x.pem.py").write_text("no secret\n")
     folder, _ = await opened()
     snapshot = await workspace.snapshot(root, {})
 
-    assert names(folder) == {".env", "src/a.py", "b.txt"}
-    note = "Left out, because they may hold secrets: id_ed25519.pub, id_rsa, server.PEM, src/.env.local."
+    assert names(folder) == {".env", "src/a.py", "b.txt", "x.pem.py"}
+    note = "Left out, because they may hold secrets: .env.d/prod, id_ed25519.pub, id_rsa, server.PEM, src/.env.local."
     assert snapshot.notes == (note,)
 
 
@@ -171,6 +172,14 @@ async def test_unsaved_text_of_a_file_that_must_stay_out_stays_out(workspace, ro
     assert notes[-1].endswith("elsewhere: ../outside/y, .env, .git/config, a.local, inner/x and 1 more.")
 
 
+async def test_a_folder_in_whose_place_the_user_put_a_link_is_a_link_in_the_copy(root, opened):
+    (root / "src").rename(root / "moved")
+    (root / "src").symlink_to("moved")
+    folder, _ = await opened()
+
+    assert names(folder) == {"src", "moved/a.py", "b.txt"}
+
+
 async def test_unsaved_text_behind_a_link_inside_the_repository_goes_to_the_real_file(root, opened):
     (root / "link").symlink_to("src")
     folder, _ = await opened(buffers={"link/a.py": "unsaved\n"})
@@ -213,7 +222,7 @@ async def test_a_name_that_is_not_utf8_survives(workspace, root, opened):
     changes = await workspace.collect("t1", root, base)
 
     assert [one.path for one in changes.files] == [raw]
-    assert (await workspace.apply(root, changes, {})).paths == (raw,)
+    assert (await apply(workspace, root, changes)).paths == (raw,)
     assert (root / raw).read_text() == "worker\n"
 
 
@@ -226,7 +235,7 @@ async def test_line_ends_are_those_that_the_user_has_set(workspace, root, opened
     (folder / "crlf.txt").write_bytes(b"one\r\nTWO\r\n")
     (folder / "new.txt").write_bytes(b"new\r\n")
     changes = await workspace.collect("t1", root, base)
-    await workspace.apply(root, changes, {})
+    await apply(workspace, root, changes)
 
     assert (root / "crlf.txt").read_bytes() == b"one\r\nTWO\r\n"
     assert (root / "new.txt").read_bytes() == b"new\r\n"
@@ -397,7 +406,7 @@ async def test_a_folder_that_became_a_repository_keeps_its_earlier_tasks(workspa
     changes = await workspace.collect("t1", plain, base)
 
     assert [one.path for one in changes.files] == ["a.py"]
-    assert (await workspace.apply(plain, changes, {})).paths == ("a.py",)
+    assert (await apply(workspace, plain, changes)).paths == ("a.py",)
 
 
 async def test_a_folder_in_a_repository_belongs_to_the_whole_of_it(workspace, root, tmp_path):
@@ -409,10 +418,3 @@ async def test_the_whole_machine_is_no_workspace(workspace):
     """A program whose own folder was removed stands at "/": nobody means to hand that over."""
     with pytest.raises(NotAWorkspace, match="whole machine"):
         await workspace.locate(Path("/"))
-
-
-async def test_secrets_are_told_by_name_and_by_path_in_any_case():
-    patterns = (".env*", "*.PEM", "keys/*.txt")
-    assert [is_secret(path, patterns) for path in ("a/.ENV.local", "x.pem", "Keys/a.txt")] == [True] * 3
-    assert [is_secret(path, patterns) for path in ("a/env", "x.pem.py", "a/keys/a.txt")] == [False] * 3
-    assert not is_secret(".env", ())

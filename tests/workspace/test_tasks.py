@@ -7,12 +7,12 @@ import shutil
 
 import pytest
 
-from offload.domain.change import FileChange, FileStatus, Hunk
+from offload.domain.change import FileStatus
 from offload.domain.errors import GitFailed
 from offload.processes import MARKER, Processes, alive, identify
 from offload.workspace import GitWorkspaces, index
 from offload.workspace.git import Git
-from tests.workspace.repositories import commit_all, git
+from tests.workspace.repositories import apply, commit_all, git
 
 FILTERS = ("clean", "smudge", "process")
 
@@ -35,6 +35,14 @@ def plant(folder, canary):
         (hooks / name).chmod(0o755)
 
 
+def counts(change):
+    return "binary" if change.binary else (change.added_lines, change.removed_lines)
+
+
+def places(change):
+    return [(hunk.old_start, hunk.old_lines, hunk.new_start, hunk.new_lines) for hunk in change.hunks]
+
+
 async def test_nothing_that_the_users_repository_configures_is_run(workspace, root, opened, tmp_path):
     canary = tmp_path / "canary"
     (root / ".gitattributes").write_text("* filter=x diff=x merge=x\n")
@@ -47,7 +55,7 @@ async def test_nothing_that_the_users_repository_configures_is_run(workspace, ro
     await workspace.diff(root, changes)
     await workspace.read(root, base, "b.txt")
     (root / "src" / "a.py").write_text("one\ntwo\nTHREE\nfour\n")
-    await workspace.apply(root, changes, {})
+    await apply(workspace, root, changes)
 
     assert (root / "src" / "a.py").read_text() == "ONE\ntwo\nTHREE\nfour\n"
     assert not canary.exists()
@@ -61,7 +69,7 @@ async def test_nothing_that_a_worker_configures_is_run(workspace, root, opened, 
     (folder / "b.txt").write_text("worker\n")
     changes = await workspace.collect("t1", root, base)
     await workspace.diff(root, changes)
-    await workspace.apply(root, changes, {})
+    await apply(workspace, root, changes)
     await workspace.snapshot(root, {})
 
     assert not canary.exists()
@@ -104,18 +112,23 @@ async def test_committed_staged_and_only_written_work_is_collected_alike(workspa
     (folder / "out.log").write_text("ignored\n")
     changes = await workspace.collect("t1", root, base)
 
-    new = ((Hunk(0, 0, 1, 1)),)
-    assert changes.files == (
-        FileChange(".gitignore", FileStatus.ADDED, "", "100644", 1, 0, hunks=new),
-        FileChange("b.txt", FileStatus.MODIFIED, "100644", "100644", 1, 1, hunks=(Hunk(1, 1, 1, 1),)),
-        FileChange("binary", FileStatus.ADDED, "", "100644", 0, 0, binary=True),
-        FileChange("empty", FileStatus.ADDED, "", "100644", 0, 0),
-        FileChange("link", FileStatus.ADDED, "", "120000", 1, 0, hunks=new),
-        FileChange("run.sh", FileStatus.ADDED, "", "100755", 1, 0, hunks=new),
-        FileChange("src/a.py", FileStatus.DELETED, "100644", "", 0, 3, hunks=(Hunk(1, 3, 0, 0),)),
-        FileChange("staged.py", FileStatus.ADDED, "", "100644", 1, 0, hunks=new),
-    )
-    await workspace.apply(root, changes, {})
+    a, m, d = FileStatus.ADDED, FileStatus.MODIFIED, FileStatus.DELETED
+    found = [(one.path, one.status, one.old_mode, one.new_mode, counts(one)) for one in changes.files]
+    assert found == [
+        (".gitignore", a, "", "100644", (1, 0)),
+        ("b.txt", m, "100644", "100644", (1, 1)),
+        ("binary", a, "", "100644", "binary"),
+        ("empty", a, "", "100644", (0, 0)),
+        ("link", a, "", "120000", (1, 0)),
+        ("run.sh", a, "", "100755", (1, 0)),
+        ("src/a.py", d, "100644", "", (0, 3)),
+        ("staged.py", a, "", "100644", (1, 0)),
+    ]
+    assert places(changes.files[0]) == [(0, 0, 1, 1)]
+    assert places(changes.files[1]) == [(1, 1, 1, 1)]
+    assert places(changes.files[2]) == []
+    assert places(changes.files[6]) == [(1, 3, 0, 0)]
+    await apply(workspace, root, changes)
     assert (root / "binary").read_bytes() == b"\0\1\2"
     assert (root / "link").readlink().name == "b.txt"
     assert os.access(root / "run.sh", os.X_OK)
@@ -134,10 +147,10 @@ async def test_hunks_are_those_of_the_patch(workspace, root, opened):
     changes = await workspace.collect("t1", root, base)
     b, long, _ = changes.files
 
-    assert long.hunks == (Hunk(7, 7, 7, 8), Hunk(97, 4, 98, 4))
+    assert places(long) == [(7, 7, 7, 8), (97, 4, 98, 4)]
     assert (long.added_lines, long.removed_lines) == (3, 2)
     assert b.status is FileStatus.TYPE_CHANGED
-    assert b.hunks == (Hunk(1, 1, 0, 0), Hunk(0, 0, 1, 1))
+    assert places(b) == [(1, 1, 0, 0), (0, 0, 1, 1)]
     assert (changes.added_lines, changes.removed_lines) == (4, 3)
 
 
@@ -198,7 +211,7 @@ async def test_only_changes_below_the_workspace_count(workspace, root, opened):
     (folder / "a.py").write_text("worker\n")
     (folder.parent / "b.txt").write_text("elsewhere\n")
     changes = await workspace.collect("t1", root / "src", base)
-    await workspace.apply(root / "src", changes, {})
+    await apply(workspace, root / "src", changes)
 
     assert [one.path for one in changes.files] == ["a.py"]
     assert (root / "src" / "a.py").read_text() == "worker\n"

@@ -68,6 +68,18 @@ async def take_in(git: Git, repository: Repository, folder: Path, index: Path, p
         )
 
 
+def not_behind_links(folder: Path, paths: Sequence[str]) -> list[str]:
+    """Without those that are reached through a link: what a folder held goes when a link takes its place."""
+    links: dict[str, bool] = {"": False}
+
+    def behind(inner: str) -> bool:
+        if inner not in links:
+            links[inner] = behind(inner.rpartition("/")[0]) or (folder / inner).is_symlink()
+        return links[inner]
+
+    return [path for path in paths if not behind(path.rpartition("/")[0])]
+
+
 async def write_tree(git: Git, repository: Repository, index: Path) -> str:
     written = await git.ours(repository.private, "write-tree", index=index)
     return written.stdout.decode().strip()

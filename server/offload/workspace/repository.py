@@ -64,6 +64,10 @@ class Repository:
         """The option that makes git's diffs show the workspace alone, with paths relative to it."""
         return (f"--relative={self.prefix}",) if self.prefix else ()
 
+    def from_workspace(self, path: str) -> str:
+        """A path of the repository as the workspace's own patterns name it."""
+        return path.removeprefix(self.prefix) if path.startswith(self.prefix) else f"../{path}"
+
 
 def private_directory(state_folder: Path, root: Path) -> Path:
     name = hashlib.sha256(os.fsencode(root)).hexdigest()[:20]

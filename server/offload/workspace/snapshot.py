@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import fnmatch
 import os
-import re
 import shutil
 import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from offload.domain.errors import NotAWorkspace
+from offload.domain.scope import matches
 from offload.workspace.git import Git, literal, together
-from offload.workspace.index import copy_index, differing, take_in, too_much, write_tree
+from offload.workspace.index import copy_index, differing, not_behind_links, take_in, too_much, write_tree
 from offload.workspace.repository import Repository
 
 NAMED = 5
@@ -29,10 +27,11 @@ async def take(
     await asyncio.to_thread(_begin, repository, index)
     found = await differing(git, repository, repository.top, index)
     # A folder may hold hundreds of thousands of files: nothing that looks at each of them runs on the loop.
-    secret, new = await asyncio.to_thread(_apart, found.new, never_send)
+    secret, new = await asyncio.to_thread(_apart, repository, found.new, never_send)
     if problem := await asyncio.to_thread(too_much, repository.top, new):
         raise NotAWorkspace(f"{problem}; ignore what is not needed (.gitignore), or name a smaller folder.")
-    await take_in(git, repository, repository.top, index, (*found.tracked, *new))
+    reached = await asyncio.to_thread(not_behind_links, repository.top, (*found.tracked, *new))
+    await take_in(git, repository, repository.top, index, reached)
     unsent = await _take_in_buffers(git, repository, index, buffers, never_send)
     notes = (
         *repository.notes,
@@ -43,22 +42,11 @@ async def take(
     return await write_tree(git, repository, index), notes
 
 
-def is_secret(path: str, never_send: Sequence[str]) -> bool:
-    """Whether the file's name, or its path, is one of these patterns, in any case."""
-    matches = _matcher(tuple(never_send))
-    return bool(matches(path.lower()) or matches(path.rpartition("/")[2].lower()))
-
-
-@cache
-def _matcher(never_send: tuple[str, ...]) -> Callable[[str], re.Match[str] | None]:
-    return re.compile("|".join(fnmatch.translate(pattern.lower()) for pattern in never_send) or r"(?!)").match
-
-
-def _apart(paths: Sequence[str], never_send: Sequence[str]) -> tuple[list[str], list[str]]:
+def _apart(repository: Repository, paths: Sequence[str], never_send: Sequence[str]) -> tuple[list[str], list[str]]:
     """The secret ones, and the others."""
     kinds: tuple[list[str], list[str]] = ([], [])
     for path in paths:
-        kinds[0 if is_secret(path, never_send) else 1].append(path)
+        kinds[0 if matches(repository.from_workspace(path), never_send) else 1].append(path)
     return kinds
 
 
@@ -102,7 +90,8 @@ async def _take_in_buffers(
         return unsent
     unknown = await _unknown(git, repository, index, list(changed))
     ignored = await _ignored(git, repository, index, unknown)
-    hidden = {path for path in unknown if path in ignored or is_secret(path, never_send)}
+    secret, _ = _apart(repository, unknown, never_send)
+    hidden = {*secret, *ignored}
     wanted = [path for path in changed if path not in hidden]
     written = await together(*(_blob(git, repository, index, path, changed[path]) for path in wanted))
     lines = (f"{_mode(repository.top / path)} {blob}\t{path}\0" for path, blob in zip(wanted, written, strict=True))
@@ -158,7 +147,7 @@ async def _ignored(git: Git, repository: Repository, index: Path, paths: Sequenc
         stdin=os.fsencode("".join(f"./{path}\0" for path in paths)),
         accepted=(0, 1),
     )
-    return {path.removeprefix("./") for path in os.fsdecode(found.stdout).split("\0")}
+    return {path.removeprefix("./") for path in os.fsdecode(found.stdout).split("\0")[:-1]}
 
 
 async def _blob(git: Git, repository: Repository, index: Path, path: str, text: str) -> str:

@@ -5,39 +5,52 @@ from __future__ import annotations
 import asyncio
 import shutil
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from offload.domain.change import ChangeSet
 from offload.domain.errors import GitFailed
 from offload.domain.task import TaskId
+from offload.processes import Processes
+from offload.workspace.carry import Wanted, carry, without_carried
 from offload.workspace.changes import ALL, file_changes
 from offload.workspace.droppings import without as without_droppings
 from offload.workspace.git import IDENTITY, Git, together
-from offload.workspace.index import commit, copy_index, differing, refuse_too_much, take_in, write_tree
+from offload.workspace.index import (
+    commit,
+    copy_index,
+    differing,
+    not_behind_links,
+    refuse_too_much,
+    take_in,
+    write_tree,
+)
 from offload.workspace.repository import Repository, borrow, copy_rules, load, save
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a task's things are. The saved index and the record lie outside of what the worker is given."""
+    """Where a task's things are. The saved index and the records lie outside of what the worker is given."""
 
     outer: Path
     index: Path
     record: Path
+    carried: Path
 
     @classmethod
     def of(cls, state_folder: Path, private: Path, task: TaskId) -> Place:
         kept = private / "tasks"
-        return cls(state_folder / "tasks" / task, kept / f"{task}.index", kept / f"{task}.json")
+        names = (f"{task}.index", f"{task}.json", f"{task}.carried.json")
+        return cls(state_folder / "tasks" / task, *(kept / name for name in names))
 
     def clone(self, repository: Repository) -> Path:
         """Named like the user's folder: some tools take a project's name from it."""
         return self.outer / (repository.top.name or "files")
 
 
-async def make(git: Git, repository: Repository, place: Place, base: str) -> Path:
-    """The task folder, checked out at `base`; the one that is there already when it was finished."""
+async def make(git: Git, processes: Processes, repository: Repository, place: Place, base: str, wanted: Wanted) -> Path:
+    """The task folder, checked out at `base`, with what is carried; the one that is there already when it was finished."""
     if place.index.exists():
         return place.clone(load(place.record))
     clone = place.clone(repository)
@@ -49,6 +62,8 @@ async def make(git: Git, repository: Repository, place: Place, base: str) -> Pat
         clone / ".git", "checkout", "--quiet", "--detach", base, settings=repository.settings, work_tree=clone
     )
     (clone / repository.prefix).mkdir(parents=True, exist_ok=True)
+    if wanted.carry:
+        await carry(git, processes, repository, clone, place.carried, wanted)
     save(repository, place.record)
     beside = place.index.with_suffix(".new")
     copy_index(clone / ".git" / "index", beside)
@@ -82,11 +97,12 @@ async def collect(git: Git, place: Place, base: str) -> tuple[ChangeSet, str]:
         index = Path(scratch, "index")
         await asyncio.to_thread(copy_index, place.index, index)
         found = await differing(git, repository, clone, index)
-        walked = await _walk(git, repository, clone, found.embedded, Path(scratch, "none"))
-        new = await without_droppings(git, repository, clone, index, [*found.new, *walked])
+        embedded, fresh = (without_carried(place.carried, paths) for paths in (found.embedded, found.new))
+        walked = await _walk(git, repository, clone, embedded, Path(scratch, "none"))
+        new = await without_droppings(git, repository, clone, index, [*fresh, *walked])
         advice = "the work is kept there; ignore or remove what is not part of it, then continue the task."
         await asyncio.to_thread(refuse_too_much, clone, new, advice)
-        reached = await asyncio.to_thread(_not_behind_links, clone, (*found.tracked, *new))
+        reached = await asyncio.to_thread(not_behind_links, clone, (*found.tracked, *new))
         await take_in(git, repository, clone, index, reached)
         tree = await write_tree(git, repository, index)
     printed, result = await together(
@@ -97,7 +113,7 @@ async def collect(git: Git, place: Place, base: str) -> tuple[ChangeSet, str]:
     return ChangeSet(base, result if files else base, files), tree
 
 
-async def _walk(git: Git, repository: Repository, clone: Path, embedded: tuple[str, ...], nothing: Path) -> list[str]:
+async def _walk(git: Git, repository: Repository, clone: Path, embedded: Sequence[str], nothing: Path) -> list[str]:
     """The files of folders that the worker made repositories: without this only a link to each would be recorded."""
     waiting = list(embedded)
     files: list[str] = []
@@ -107,15 +123,3 @@ async def _walk(git: Git, repository: Repository, clone: Path, embedded: tuple[s
         files.extend(inner + path for path in found.new)
         waiting.extend(inner + path for path in found.embedded)
     return files
-
-
-def _not_behind_links(clone: Path, paths: tuple[str, ...]) -> list[str]:
-    """Without those that are reached through a link: what a folder held goes when a link takes its place."""
-    links: dict[str, bool] = {"": False}
-
-    def behind(folder: str) -> bool:
-        if folder not in links:
-            links[folder] = behind(folder.rpartition("/")[0]) or (clone / folder).is_symlink()
-        return links[folder]
-
-    return [path for path in paths if not behind(path.rpartition("/")[0])]

@@ -18,6 +18,7 @@ from offload.domain.change import ChangeSet
 from offload.domain.errors import GitFailed, InvalidRequest, NotAWorkspace, StorageFailed
 from offload.domain.task import TaskId
 from offload.processes import Origin, Processes, end_strays
+from offload.workspace.carry import Wanted
 from offload.workspace.changes import ALL, NOTHING_FOREIGN, file_changes
 from offload.workspace.forget import forget, size_of
 from offload.workspace.git import Git, full_disk_told, literal
@@ -46,9 +47,10 @@ NEVER_SEND = (
     "id_ed25519*",
     "id_rsa*",
 )
-"""Untracked files of these names, or paths, are never copied."""
+"""Untracked files of these names (patterns as `domain.scope` reads them) are never copied, in any workspace."""
 
-Buffers = frozenset[tuple[str, str]]
+Asked = tuple[Path, frozenset[tuple[str, str]], tuple[str, ...]]
+"""What a snapshot depends on: the workspace, unsaved texts, and what the project never sends."""
 
 
 class GitWorkspaces:
@@ -67,11 +69,12 @@ class GitWorkspaces:
         never_send: Sequence[str] = NEVER_SEND,
     ) -> None:
         self._state_folder = state_folder
+        self._processes = processes
         self._git = Git(processes, environment)
         self._never_send = tuple(never_send)
         self._owned = asyncio.TaskGroup()
         self._locks: defaultdict[Path, asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._waiting: dict[tuple[Path, Buffers], asyncio.Future[Snapshot]] = {}
+        self._waiting: dict[Asked, asyncio.Future[Snapshot]] = {}
         self._last: dict[Path, tuple[str, str, str]] = {}  # tree, head, base
         self._pinned: dict[Path, str] = {}  # the last tree that is whole in the private directory
         self._working: Counter[Path] = Counter()  # what relies on objects of a private directory that no ref holds yet
@@ -91,20 +94,20 @@ class GitWorkspaces:
 
     async def snapshot(self, root: Path, buffers: Mapping[str, str], never_send: Sequence[str] = ()) -> Snapshot:
         """Calls that come while another snapshot is being taken share the next one; none shares one that had begun."""
-        key = (root, frozenset(buffers.items()))
+        key = (root, frozenset(buffers.items()), tuple(never_send))
         shared = self._waiting.get(key)
         if shared is None:
             shared = self._waiting[key] = asyncio.get_running_loop().create_future()
             self._owned.create_task(_settle(shared, lambda: self._take(key)))
         return await asyncio.shield(shared)
 
-    async def _take(self, key: tuple[Path, Buffers]) -> Snapshot:
-        root, buffers = key
+    async def _take(self, key: Asked) -> Snapshot:
+        root, buffers, never_send = key
         async with self._locks[root]:
             del self._waiting[key]
             repository = await examine(self._git, self._state_folder, root)
             await prepare(self._git, repository, self._state_folder)
-            tree, notes = await take(self._git, repository, dict(buffers), self._never_send)
+            tree, notes = await take(self._git, repository, dict(buffers), (*self._never_send, *never_send))
             last_tree, last_head, base = self._last.get(root, ("", "", ""))
             if (last_tree, last_head) != (tree, repository.head):
                 base = await commit(self._git, repository.private, tree, repository.head, "Your files as they were")
@@ -132,7 +135,8 @@ class GitWorkspaces:
     ) -> Path:
         repository = self._load(root)
         with full_disk_told():
-            clone = await make(self._git, repository, self._place(task, root), base)
+            wanted = Wanted(carry, (*self._never_send, *never_send), self._state_folder)
+            clone = await make(self._git, self._processes, repository, self._place(task, root), base, wanted)
         return clone / repository.prefix
 
     async def collect(self, task: TaskId, root: Path, base: str) -> ChangeSet:
@@ -219,7 +223,7 @@ class GitWorkspaces:
         place = self._place(task, root)
         # What a worker left there would make the folder anew while it is removed.
         await end_strays(Origin(place.outer))
-        for path in (place.index, place.record):
+        for path in (place.index, place.record, place.carried):
             path.unlink(missing_ok=True)
         await asyncio.to_thread(shutil.rmtree, place.outer, ignore_errors=True)
 
