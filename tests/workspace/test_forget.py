@@ -9,7 +9,7 @@ from offload.processes import Processes
 from offload.workspace import GitWorkspaces
 from offload.workspace.forget import _size, forget, size_of
 from offload.workspace.git import Git
-from tests.workspace.repositories import git
+from tests.workspace.repositories import apply, git
 
 
 @pytest.fixture
