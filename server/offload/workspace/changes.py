@@ -1,32 +1,47 @@
-"""Reads what `git diff-tree -z --raw --numstat -p` prints."""
+"""What differs between two trees: asks git for it, and reads what `git diff-tree -z --raw --numstat -p` prints.
+
+Names are bytes that git gives as they are, so nothing here looks for names in the patch, where they are quoted.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-from offload.domain.change import FileChange, FileStatus, Hunk
+from offload.domain.change import FileChange, FileStatus, Hunk, digest
+from offload.workspace.git import Git
+from offload.workspace.repository import Repository
 
+RENAMES = ("--find-renames", "--no-rename-empty", "-l400")
+"""After `RAW` it makes renames of a file that went and one that came. 400 x 400 is what git compares at most, in a second."""
 RAW = ("diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames")
 NOTHING_FOREIGN = ("--no-ext-diff", "--no-textconv", "--no-color")
-ALL = (*RAW, "--numstat", "--patch", *NOTHING_FOREIGN)
+SHOWN = ("-r", "-z", "--raw", "--no-abbrev", *RENAMES, "--numstat", "--patch", *NOTHING_FOREIGN)
 
 NO_MODE = "000000"
+SUBMODULE = "160000"
 STATUS = {
     "A": FileStatus.ADDED,
     "D": FileStatus.DELETED,
     "M": FileStatus.MODIFIED,
+    "R": FileStatus.RENAMED,
     "T": FileStatus.TYPE_CHANGED,
 }
 # A line of content begins with a space, "+", "-" or "\", so these can only be headers.
-HEADER = re.compile(rb"^(?:diff --git |@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@)", re.MULTILINE)
+HEADER = re.compile(rb"^(?:diff --git |@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@.*\n)", re.MULTILINE)
+CHANGED_LINE = re.compile(rb"^[-+].*\n(?:\\.*\n)?", re.MULTILINE)
+"""A line that goes or comes, and that it has no line end, if it has none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line of `--raw`: modes ("" where there is none) and object ids on both sides."""
+    """One line of `--raw`: modes ("" where there is none) and object ids on both sides. `old_path` is where a renamed file
+    was, "" for others."""
 
     path: str
     status: FileStatus
@@ -34,6 +49,36 @@ class Entry:
     new_mode: str
     old: str
     new: str
+    old_path: str = ""
+
+
+async def compare(git: Git, repository: Repository, older: str, newer: str) -> tuple[FileChange, ...]:
+    """The workspace's files that differ between two commits or trees, in git's order."""
+    printed = await git.ours(repository.private, "diff-tree", *SHOWN, *repository.only_below, older, newer)
+    return await _measured(git, repository, printed.stdout)
+
+
+async def compare_index(git: Git, repository: Repository, older: str, index: Path) -> tuple[FileChange, ...]:
+    """The same for what an index holds."""
+    command = ("diff-index", "--cached", *SHOWN, *repository.only_below, older)
+    printed = await git.ours(repository.private, *command, index=index)
+    return await _measured(git, repository, printed.stdout)
+
+
+async def _measured(git: Git, repository: Repository, output: bytes) -> tuple[FileChange, ...]:
+    found = await asyncio.to_thread(entries, output)
+    sizes = await _sizes(git, repository, [one.new for one in found if one.new_mode not in ("", SUBMODULE)])
+    return await asyncio.to_thread(file_changes, output, sizes)
+
+
+async def _sizes(git: Git, repository: Repository, blobs: Sequence[str]) -> dict[str, int]:
+    if not blobs:
+        return {}
+    asked = "".join(f"{blob}\n" for blob in blobs)
+    printed = await git.ours(
+        repository.private, "cat-file", "--batch-check=%(objectsize)", "--buffer", stdin=asked.encode()
+    )
+    return {blob: int(size) for blob, size in zip(blobs, printed.stdout.split(b"\n"), strict=False) if size.isdigit()}
 
 
 def entries(output: bytes) -> list[Entry]:
@@ -45,45 +90,70 @@ def _raw(output: bytes) -> Iterator[tuple[Entry, int]]:
     """Each entry with the position after it."""
     at = 0
     while output[at : at + 1] == b":":
-        middle = output.index(b"\0", at)
-        end = output.index(b"\0", middle + 1)
-        old_mode, new_mode, old, new, status = output[at + 1 : middle].decode().split(" ")
-        path = os.fsdecode(output[middle + 1 : end])
+        line, at = _until_zero(output, at + 1)
+        old_mode, new_mode, old, new, status = line.decode().split(" ")
+        path, at = _until_zero(output, at)
+        old_path = b""
+        if status.startswith("R"):
+            old_path = path
+            path, at = _until_zero(output, at)
         old_mode, new_mode = (mode.replace(NO_MODE, "") for mode in (old_mode, new_mode))
-        at = end + 1
-        yield Entry(path, STATUS[status], old_mode, new_mode, old, new), at
+        names = (os.fsdecode(path), os.fsdecode(old_path))
+        yield Entry(names[0], STATUS[status[0]], old_mode, new_mode, old, new, names[1]), at
 
 
-def file_changes(output: bytes) -> tuple[FileChange, ...]:
-    """The changed files of an output of `ALL`, in git's order."""
+def _until_zero(output: bytes, at: int) -> tuple[bytes, int]:
+    end = output.index(b"\0", at)
+    return output[at:end], end + 1
+
+
+def file_changes(output: bytes, sizes: Mapping[str, int]) -> tuple[FileChange, ...]:
+    """The changed files of an output of `SHOWN`, in git's order; `sizes` are those of blobs."""
     found = list(_raw(output))
     at = found[-1][1] if found else 0
     counts = []
-    for _ in found:
-        end = output.index(b"\0", at)
-        added, removed, _ = output[at:end].split(b"\t", 2)
+    for entry, _ in found:
+        line, at = _until_zero(output, at)
+        added, removed, _ = line.split(b"\t", 2)
         counts.append((added, removed))
-        at = end + 1
-    sections = _sections(output[at + 1 :])
+        if entry.old_path:
+            # Both names follow on their own.
+            at = output.index(b"\0", output.index(b"\0", at) + 1) + 1
+    sections = iter(_sections(output[at + 1 :]))
     changes = []
     for (entry, _), (added, removed) in zip(found, counts, strict=True):
-        # A file that became a link is printed as one that went and one that came.
-        hunks = [hunk for _ in range(1 + (entry.status is FileStatus.TYPE_CHANGED)) for hunk in next(sections)]
+        section = next(sections)
+        if entry.status is FileStatus.TYPE_CHANGED:
+            # It is printed as one that went and one that came, and neither half can be had without the other.
+            next(sections)
+            section = []
         binary = added == b"-"
         lines = (0, 0) if binary else (int(added), int(removed))
-        changes.append(
-            FileChange(entry.path, entry.status, entry.old_mode, entry.new_mode, *lines, binary, tuple(hunks))
-        )
+        hunks = tuple(_identified(entry.path, section))
+        names = (entry.path, entry.status, entry.old_mode, entry.new_mode)
+        changes.append(FileChange(*names, *lines, binary, hunks, entry.old_path, sizes.get(entry.new)))
     return tuple(changes)
 
 
-def _sections(patch: bytes) -> Iterator[list[Hunk]]:
-    """The hunks of each file of the patch."""
-    sections: list[list[Hunk]] = []
-    for match in HEADER.finditer(patch):
-        if match[1] is None:
+def _identified(path: str, section: Sequence[tuple[Hunk, bytes]]) -> Iterator[Hunk]:
+    """What is around a hunk does not count for its id, so that it is the same wherever the lines move to."""
+    seen: Counter[bytes] = Counter()
+    for hunk, changed in section:
+        name = digest(path, changed.decode("utf-8", "surrogateescape"), str(seen[changed]))
+        seen[changed] += 1
+        yield Hunk(hunk.old_start, hunk.old_lines, hunk.new_start, hunk.new_lines, f"h{name}")
+
+
+def _sections(patch: bytes) -> list[list[tuple[Hunk, bytes]]]:
+    """The hunks of each file of the patch, with the lines that go and come."""
+    sections: list[list[tuple[Hunk, bytes]]] = []
+    headers = list(HEADER.finditer(patch))
+    ends = [*(header.start() for header in headers), len(patch)][1:]
+    for header, end in zip(headers, ends, strict=True):
+        if header[1] is None:
             sections.append([])
         else:
-            old_start, old_lines, new_start, new_lines = (int(part or 1) for part in match.groups())
-            sections[-1].append(Hunk(old_start, old_lines, new_start, new_lines))
-    return iter(sections)
+            old_start, old_lines, new_start, new_lines = (int(part or 1) for part in header.groups())
+            changed = b"".join(CHANGED_LINE.findall(patch, header.end(), end))
+            sections[-1].append((Hunk(old_start, old_lines, new_start, new_lines), changed))
+    return sections

@@ -14,7 +14,7 @@ from offload.domain.errors import GitFailed
 from offload.domain.task import TaskId
 from offload.processes import Processes
 from offload.workspace.carry import Wanted, carry, without_carried
-from offload.workspace.changes import ALL, file_changes
+from offload.workspace.changes import compare_index
 from offload.workspace.droppings import without as without_droppings
 from offload.workspace.git import IDENTITY, Git, together
 from offload.workspace.index import (
@@ -104,13 +104,16 @@ async def collect(git: Git, place: Place, base: str) -> tuple[ChangeSet, str]:
         await asyncio.to_thread(refuse_too_much, clone, new, advice)
         reached = await asyncio.to_thread(not_behind_links, clone, (*found.tracked, *new))
         await take_in(git, repository, clone, index, reached)
-        tree = await write_tree(git, repository, index)
-    printed, result = await together(
-        git.ours(repository.private, *ALL, *repository.only_below, base, tree),
-        commit(git, repository.private, tree, base, "Result of a task"),
-    )
-    files = await asyncio.to_thread(file_changes, printed.stdout)
+        files, (tree, result) = await together(
+            compare_index(git, repository, base, index), _recorded(git, repository, index, base)
+        )
     return ChangeSet(base, result if files else base, files), tree
+
+
+async def _recorded(git: Git, repository: Repository, index: Path, base: str) -> tuple[str, str]:
+    """The tree that an index holds, and its commit."""
+    tree = await write_tree(git, repository, index)
+    return tree, await commit(git, repository.private, tree, base, "Result of a task")
 
 
 async def _walk(git: Git, repository: Repository, clone: Path, embedded: Sequence[str], nothing: Path) -> list[str]:

@@ -19,7 +19,7 @@ from offload.domain.errors import GitFailed, InvalidRequest, NotAWorkspace, Stor
 from offload.domain.task import TaskId
 from offload.processes import Origin, Processes, end_strays
 from offload.workspace.carry import Wanted
-from offload.workspace.changes import ALL, NOTHING_FOREIGN, file_changes
+from offload.workspace.changes import NOTHING_FOREIGN, RENAMES, compare
 from offload.workspace.forget import forget, size_of
 from offload.workspace.git import Git, full_disk_told, literal
 from offload.workspace.index import commit, pin
@@ -153,8 +153,7 @@ class GitWorkspaces:
 
     async def between(self, root: Path, older: str, newer: str) -> ChangeSet:
         repository = self._load(root)
-        printed = await self._git.ours(repository.private, *ALL, *repository.only_below, older, newer)
-        files = await asyncio.to_thread(file_changes, printed.stdout)
+        files = await compare(self._git, repository, older, newer)
         return ChangeSet(older, newer if files else older, files)
 
     async def last_change(self, task: TaskId, root: Path) -> float:
@@ -171,7 +170,7 @@ class GitWorkspaces:
                 "--patch",
                 "--binary",
                 "--full-index",
-                "--no-renames",
+                *RENAMES,
                 *NOTHING_FOREIGN,
                 *repository.only_below,
             ),
@@ -280,10 +279,12 @@ def _located(folder: Path) -> Path:
     return next((each for each in (folder, *folder.parents) if (each / ".git").exists()), folder)
 
 
-def _known(changes: ChangeSet, paths: Sequence[str]) -> Sequence[str]:
+def _known(changes: ChangeSet, paths: Sequence[str]) -> list[str]:
+    """The paths with those that they had before, without which a renamed file would look like a new one."""
     if unknown := set(paths) - {change.path for change in changes.files}:
         raise InvalidRequest(f"{', '.join(sorted(unknown))}: not changed by this task; leave it out.")
-    return paths
+    before = [change.old_path for change in changes.files if change.old_path and change.path in paths]
+    return [*paths, *before]
 
 
 def _live_text(root: Path, path: str) -> str:
