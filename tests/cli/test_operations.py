@@ -126,7 +126,7 @@ def test_a_malformed_revision_is_told(terminal, plain, word):
     ("words", "told"),
     [
         (("list-tasks", "--limit", "0"), "--limit: Input should be greater than or equal to 1"),
-        (("continue-task", "x", ""), "BRIEF: String should have at least 1 character"),
+        (("answer-task", "x", ""), "CHOICE: String should have at least 1 character"),
         (("task-status",), "Missing argument"),
         (("wait", "x", "--mode", "some"), "'some'"),
         (("no-such-command",), "No such command"),

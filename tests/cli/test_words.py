@@ -7,11 +7,20 @@ from rich.console import Console
 
 from offload.cli import page, render
 from offload.cli.exits import BY_ERROR, Exit, exit_for
+from offload.cli.output import print_error
 from offload.domain import errors
+from offload.domain.change import Conflict
 from offload.wire import words
 from offload.wire.operations import OPERATIONS
-from offload.wire.results import CleanTasksResult, GetChangesResult, TaskResult
-from offload.wire.views import TaskStatus, TaskView, WorkerView
+from offload.wire.results import (
+    ApplyTaskResult,
+    CleanTasksResult,
+    GetChangesResult,
+    TaskResult,
+    TrustWorkspaceResult,
+    UndoApplyResult,
+)
+from offload.wire.views import ChangesView, TaskStatus, TaskView, WorkerView
 
 STATUS = {
     "task_id": "task_1",
@@ -48,6 +57,34 @@ RESULT = {
     "next_step": "",
 }
 ASK = {"ask_id": "a", "kind": "permission", "subject": "bash", "detail": "make\nall", "choices": ["allow", "deny"]}
+
+
+INTEGRATION = {
+    "task_ids": ["task_1", "task_2", "task_3", "task_4"],
+    "order": ["task_1", "task_2"],
+    "overlaps": [
+        {"task_ids": ["task_1", "task_2"], "paths": ["a.py"], "hunks": False},
+        {"task_ids": ["task_1", "task_3"], "paths": ["b.py"], "hunks": True},
+    ],
+    "left_out": [
+        {"task_id": "task_3", "with_tasks": ["task_1"], "conflicts": [{"path": "b.py", "reason": "both changed it"}]},
+        {"task_id": "task_4", "with_tasks": [], "conflicts": [{"path": "c.py", "reason": "both changed it"}]},
+    ],
+    "culprits": [],
+    "before": False,
+    "probes": 0,
+}
+
+
+def landing(apply_id, **fields):
+    files = [{"path": "a.py", "place": "disk"}]
+    made = {"apply_id": apply_id, "turn_id": "turn_1", "paths": ["a.py"], "files": files, "hunks": [], "at": 1}
+    return {**made, "by": "", "undone_at": None, **fields}
+
+
+def changed(path, **fields):
+    made = {"path": path, "file_id": "f1", "status": "added", "state": "pending", "added_lines": 0, "removed_lines": 0}
+    return {**made, **fields}
 
 
 def status(**fields):
@@ -124,7 +161,7 @@ def test_a_status_without_advice_has_two_lines():
 def test_a_patch_is_shown_to_a_person_without_what_could_steer_the_terminal():
     changes = {"base": "", "result": "", "files": [], "added_lines": 1, "removed_lines": 0}
     shown = printed(GetChangesResult.model_validate({"task_id": "t", "changes": changes, "patch": "+a\x1b[2J\n"}))
-    assert shown.strip() == "+a�[2J"
+    assert shown.splitlines()[0].strip() == "+a�[2J"
 
 
 def test_in_a_narrow_terminal_the_words_give_way_and_never_the_id():
@@ -182,7 +219,7 @@ def test_advice_about_a_task_can_be_typed_as_it_stands():
 
 def test_a_long_or_doubtful_result_says_so():
     changes = {"base": "", "result": "", "added_lines": 5, "removed_lines": 0, "files_left_out": 7}
-    changes["files"] = [{"path": "a.png", "status": "added", "added_lines": 0, "removed_lines": 0, "binary": True}]
+    changes["files"] = [changed("a.png", binary=True)]
     shown = printed(
         TaskResult.model_validate(
             {
@@ -235,15 +272,127 @@ def test_a_whole_task_shows_what_it_has_been_through():
         "live_text": "so far",
         "turns": [turn],
         "notes": ["a submodule was left out"],
-        "landings": [{"turn_id": "turn_1", "paths": ["a.py"], "at": 1}],
+        "landings": [landing("apply_1"), landing("apply_2", undone_at=3)],
+        "integration": INTEGRATION,
         "closed": False,
     }
     shown = printed(TaskView.model_validate(task))
-    for words_ in ("a.py:3 f", "note: a submodule", "failed: it went away", "so far", "applied: a.py", "3 tokens ("):
+    for words_ in ("a.py:3 f", "note: a submodule", "failed: it went away", "so far", "not checked", "3 tokens ("):
         assert words_ in shown
     assert "I did it" in shown
+    assert "applied (apply_1): a.py" in shown
+    assert "applied (apply_2, and undone): a.py" in shown
+    assert "merged, in this order: task_1, task_2" in shown
     bare = {**turn, "text": "", "failure": None, "changes": None}
     assert "no block" in printed(TaskView.model_validate({**task, "anchor": None, "live_text": "", "turns": [bare]}))
+
+
+def test_files_out_of_scope_stand_last_and_what_became_of_each_is_said():
+    files = [
+        changed("out.py", outside=True),
+        changed("new.py", old_path="old.py", status="renamed", state="applied"),
+        changed("no.py", state="rejected"),
+    ]
+    changes = {"base": "", "result": "", "files": files, "added_lines": 0, "removed_lines": 0}
+    console = Console(width=120)
+    with console.capture() as captured:
+        console.print(render.changes_table(ChangesView.model_validate({**changes, "claimed_only": ["said.py"]})))
+    rows = [" ".join(line.split()) for line in captured.get().splitlines()]
+    assert rows == [
+        "renamed old.py → new.py +0 -0 applied",
+        "added no.py +0 -0 rejected",
+        "added out.py +0 -0 outside of its allowed paths",
+        "all +0 -0",
+        "no change said.py though the worker says it wrote it",
+    ]
+
+
+def test_checks_are_told_and_what_a_failing_one_printed_last():
+    passed = {"name": "lint", "passed": True, "seconds": 1, "told": "lint: passed", "tail": "all well"}
+    failed = {
+        "name": "tests",
+        "passed": False,
+        "seconds": 1,
+        "told": "tests: 1 failed: test_a",
+        "tail": "AssertionError",
+    }
+    silent = {**failed, "name": "types", "told": "types: timed out after 5 s", "tail": ""}
+    changes = {"base": "", "result": "", "files": [], "added_lines": 0, "removed_lines": 0}
+    view = {**RESULT, "changes": changes, "checked": "failed", "checks": [passed, failed, silent]}
+    shown = printed(TaskResult.model_validate(view))
+    assert "lint: passed\ntests: 1 failed: test_a\nAssertionError\ntypes: timed out after 5 s\n" in shown
+    assert "not checked" not in shown
+    assert "all well" not in shown
+    assert "tests: 14 passed" in printed(status(phase="ready", checks=["tests: 14 passed"]))
+
+
+def test_an_integration_says_what_goes_together_and_what_does_not():
+    shown = printed(TaskResult.model_validate({**RESULT, "integration": INTEGRATION}))
+    assert "merged, in this order: task_1, task_2" in shown
+    assert "overlap: task_1 and task_2, both in a.py" in shown
+    assert "overlap: task_1 and task_3, close to each other in b.py" in shown
+    assert "left out: task_3, conflicts with task_1 in b.py" in shown
+    assert "left out: task_4, conflicts with your own files in c.py" in shown
+    assert "the checks fail" not in shown
+    broken = {
+        **INTEGRATION,
+        "order": [],
+        "overlaps": [],
+        "left_out": [],
+        "before": True,
+        "culprits": ["task_1", "task_2"],
+    }
+    shown = printed(TaskResult.model_validate({**RESULT, "integration": broken}))
+    assert "merged, in this order: nothing" in shown
+    assert "the checks fail without any of these results, too" in shown
+    assert "the checks fail with task_1 and task_2" in shown
+
+
+def test_an_apply_says_where_each_file_went_and_how_it_is_taken_back():
+    files = [
+        {"path": "open.py", "place": "buffer"},
+        {"path": "disk.py", "place": "disk"},
+        {"path": "same.py", "place": "disk", "unchanged": True},
+    ]
+    applied = {"task_id": "task_1", "apply_id": "apply_1", "paths": [], "files": files}
+    told = "in the editor, not saved: open.py\nwritten: disk.py\nthere already: same.py\n"
+    assert (
+        printed(ApplyTaskResult.model_validate(applied))
+        == f"{told}`offload undo task_1 --apply apply_1` takes it back\n"
+    )
+    shown = printed(ApplyTaskResult.model_validate({**applied, "hunks_pending": 2}))
+    assert "2 more hunks wait: `offload diff task_1` shows them" in shown
+    undone = UndoApplyResult.model_validate({"task_id": "task_1", "apply_id": "apply_1", "files": files[:1]})
+    assert printed(undone) == "in the editor, not saved: open.py\ntaken back: apply_1\n"
+
+
+def test_hunks_are_listed_with_the_ids_that_apply_takes():
+    hunk = {"hunk_id": "h1", "state": "applied", "old_start": 1, "old_lines": 1, "new_start": 3, "new_lines": 4}
+    files = [changed("a.py", hunks=[hunk]), changed("b.png", binary=True)]
+    changes = {"base": "", "result": "", "files": files, "added_lines": 0, "removed_lines": 0}
+    shown = printed(GetChangesResult.model_validate({"task_id": "t", "changes": changes, "patch": ""}))
+    rows = [" ".join(line.split()) for line in shown.splitlines()]
+    assert "h1 a.py lines 3-6 applied" in rows
+    assert "f1 b.png pending" in rows
+
+
+def test_what_is_trusted_is_shown_command_by_command():
+    asked = {"setup": "npm ci", "format": "", "checks": ["npm test"], "carry": ["node_modules"], "never_send": []}
+    view = {"workspace": "/w", "trusted": True, "note": "", **asked}
+    shown = printed(TrustWorkspaceResult.model_validate(view))
+    assert shown == "/w: trusted\n  setup: npm ci\n  check: npm test\n  carry: node_modules\n"
+    shown = printed(TrustWorkspaceResult.model_validate({**view, "trusted": False, "note": "it has changed"}))
+    assert shown.startswith("/w: not trusted\n")
+    assert shown.endswith("  it has changed\n")
+
+
+@pytest.mark.parametrize(("line", "place"), [(7, "a.py:7 h1"), (0, "a.py h1")])
+def test_a_conflict_shows_both_sides(capsys, line, place):
+    conflict = Conflict("a.py", "both changed it", "h1", line, "mine\n", "old\n", "theirs\n\x1b[2J")
+    error = errors.ApplyRefused("a.py: conflict", (("a.py", "conflict"),), (conflict,))
+    assert print_error(error, as_json=False) == Exit.REFUSED
+    told = capsys.readouterr().err
+    assert told == f"offload: a.py: conflict\n  {place}\n    -mine\n    +theirs\n    +�[2J\n"
 
 
 def test_a_worker_with_a_problem_says_what_to_do():

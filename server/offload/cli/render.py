@@ -229,7 +229,9 @@ def _diff(result: GetChangesResult) -> Iterator[RenderableType]:
     for file in result.changes.files:
         path = Text(words.harmless(file.path))
         for hunk in file.hunks:
-            table.add_row(hunk.hunk_id, path, f"lines {hunk.new_start}-{hunk.new_start + hunk.new_lines}", hunk.state)
+            table.add_row(
+                hunk.hunk_id, path, f"lines {hunk.new_start}-{hunk.new_start + max(hunk.new_lines - 1, 0)}", hunk.state
+            )
         if not file.hunks:
             table.add_row(file.file_id, path, "", file.state)
     yield table
