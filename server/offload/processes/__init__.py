@@ -6,7 +6,7 @@ program cannot be started: only the caller can say which program that is and how
 
 from offload.processes.environment import without
 from offload.processes.facts import moment
-from offload.processes.spawn import Completed, OutputTooLarge, Process, Processes, TookTooLong
+from offload.processes.spawn import Completed, OutputTooLarge, Process, Processes, Tailed, TookTooLong
 from offload.processes.strays import MARKER, Ended, Origin, Stray, end_strays, strays
 from offload.processes.tree import Identity, alive, identify, stop, tree
 
@@ -20,6 +20,7 @@ __all__ = [
     "Process",
     "Processes",
     "Stray",
+    "Tailed",
     "TookTooLong",
     "alive",
     "end_strays",

@@ -1,4 +1,5 @@
-"""Start programs: `run` for short commands whose output is wanted whole, `start` for those that stay.
+"""Start programs: `run` for short commands whose output is wanted whole, `run_tail` for those that take their time and of whose
+output the end is wanted, `start` for those that stay.
 
 Every program gets an argument list, a whole environment, no input unless it is given some, and a session of its own, so
 that it can be ended together with what it starts and so that a key pressed in our terminal does not reach it.
@@ -13,10 +14,11 @@ import signal
 from asyncio.subprocess import DEVNULL, PIPE, STDOUT
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import BinaryIO, TypeVar, cast
 
-from offload.processes.tree import Identity, alive, identify, stop
+from offload.processes.tree import Identity, alive, identify, stop, stop_session
 
 CHUNK = 1 << 16
 LINE_LIMIT = 1 << 20
@@ -40,6 +42,16 @@ class Completed:
     returncode: int
     stdout: bytes
     stderr: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Tailed:
+    """`output` is the end of what a command wrote, `whole` says that nothing came before it. `returncode` is None for a command
+    that ran into its time limit, negative for one that a signal ended."""
+
+    returncode: int | None
+    output: bytes
+    whole: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +124,49 @@ class Processes:
             raise OutputTooLarge(f"{command[0]} wrote more than {output_limit} bytes")
         return Completed(returncode, stdout.result(), stderr.result())
 
+    async def run_tail(
+        self,
+        command: Sequence[str | Path],
+        *,
+        cwd: Path,
+        environment: Mapping[str, str],
+        time_limit_s: float,
+        keep: int,
+        grace_s: float = 2.0,
+    ) -> Tailed:
+        """Run a command to its end or its time limit, and keep the last `keep` bytes of what it writes to both outputs. What is
+        left of its session has ended when this returns, or is cancelled; it is asked first and has `grace_s` to comply.
+
+        Raises `OSError` when it cannot be started.
+        """
+        stream = asyncio.StreamReader()
+        near, far = _open_pipe()
+        with far:
+            # A pipe of our own, since asyncio tells of a child's end only once nobody holds those that it makes.
+            transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+                partial(asyncio.StreamReaderProtocol, stream), near
+            )
+            with contextlib.closing(transport):
+                async with self._places:
+                    child = await asyncio.create_subprocess_exec(
+                        *command,
+                        cwd=cwd,
+                        env=environment,
+                        stdin=DEVNULL,
+                        stdout=far,
+                        stderr=STDOUT,
+                        start_new_session=True,
+                    )
+                far.close()
+                async with asyncio.TaskGroup() as group:
+                    reading = group.create_task(_read_end(stream, keep))
+                    returncode = await _within(child, time_limit_s, grace_s)
+                    # A stranger that got away may still hold the other end.
+                    await asyncio.wait([reading], timeout=1)
+                    transport.close()
+        output, whole = reading.result()
+        return Tailed(returncode, output, whole)
+
     async def start(self, command: Sequence[str | Path], *, cwd: Path, environment: Mapping[str, str]) -> Process:
         """Start a program that stays. Raises `OSError` when it cannot be started."""
         async with self._places:
@@ -138,6 +193,36 @@ async def _read(child: asyncio.subprocess.Process, stream: asyncio.StreamReader,
             _kill(child)
             break
     return b"".join(parts)
+
+
+def _open_pipe() -> tuple[BinaryIO, BinaryIO]:
+    near, far = os.pipe()
+    return os.fdopen(near, "rb", 0), os.fdopen(far, "wb", 0)
+
+
+async def _read_end(stream: asyncio.StreamReader, keep: int) -> tuple[bytes, bool]:
+    """The last `keep` bytes of a stream, and whether these are all."""
+    end, size = b"", 0
+    while chunk := await stream.read(CHUNK):
+        end = (end + chunk)[-keep:]
+        size += len(chunk)
+    return end, size <= keep
+
+
+async def _within(child: asyncio.subprocess.Process, time_limit_s: float, grace_s: float) -> int | None:
+    """The status of a child, None when it did not end in time. All of its session is over then."""
+    leader = identify(child.pid)
+    try:
+        async with asyncio.timeout(time_limit_s):
+            return await child.wait()
+    except TimeoutError:
+        return None
+    except asyncio.CancelledError:
+        _kill(child)  # at once: what follows may be cancelled as well
+        raise
+    finally:
+        await stop_session(leader, grace_s)
+        await _close(child)
 
 
 async def _feed(stream: asyncio.StreamWriter, content: bytes) -> None:

@@ -41,14 +41,21 @@ def alive(identity: Identity) -> bool:
 
 def tree(identity: Identity) -> tuple[Identity, ...]:
     """The process, all that descend from it, and all of its session: a child whose parent has gone is found by that."""
-    if not alive(identity):
+    return session(identity) if alive(identity) else ()
+
+
+def session(leader: Identity) -> tuple[Identity, ...]:
+    """What `tree` gives, and what is left of it when the leader has ended. Only for whoever has just seen the leader: once all
+    of the session has gone, the number may be that of another."""
+    now = facts(leader.pid)
+    if now is not None and now.started != leader.started:
         return ()
-    found = {identity.pid: identity}
+    found: dict[int, Identity] = {}
     parents: dict[int, list[Identity]] = {}
     for each in every():
         own = Identity(each.pid, each.started)
         parents.setdefault(each.parent, []).append(own)
-        if _session(own.pid) == identity.pid:
+        if not each.ended and (own == leader or _session(own.pid) == leader.pid):
             found[own.pid] = own
     waiting = list(found)
     while waiting:
@@ -69,7 +76,16 @@ def _session(pid: int) -> int:
 
 async def stop(identity: Identity, grace_s: float = 5.0) -> tuple[Identity, ...]:
     """End a process and its tree: ask, wait up to `grace_s`, kill, and look. Returns those that are still there."""
-    wanted = set(await asyncio.to_thread(tree, identity))
+    return await _end(await asyncio.to_thread(tree, identity), grace_s)
+
+
+async def stop_session(leader: Identity, grace_s: float = 5.0) -> tuple[Identity, ...]:
+    """`stop` for a leader that may have ended just now, see `session`."""
+    return await _end(await asyncio.to_thread(session, leader), grace_s)
+
+
+async def _end(found: Collection[Identity], grace_s: float) -> tuple[Identity, ...]:
+    wanted = set(found)
     _signal(wanted, signal.SIGTERM)
     await _gone(wanted, grace_s)
     # What was started while we waited is found below those that are left.
