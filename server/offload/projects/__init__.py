@@ -1,20 +1,8 @@
-"""What a workspace says of itself in its `offload.toml`, and which of these files a person trusts."""
+"""What a workspace says of itself in its `offload.toml`, and which of these files a person trusts.
 
-from __future__ import annotations
+The file is the user's own, on disk; no worker's copy of it is looked at.
+"""
 
-from pathlib import Path
+from offload.projects.files import ProjectFiles
 
-from offload.domain.project import ProjectSettings
-
-
-class ProjectFiles:
-    """Fits `core.ports.Projects`. `state_folder` holds what is trusted."""
-
-    def __init__(self, state_folder: Path) -> None:
-        self._state_folder = state_folder
-
-    async def settings(self, root: Path) -> ProjectSettings:
-        return ProjectSettings()
-
-    async def trust(self, root: Path, *, trusted: bool) -> ProjectSettings:
-        return ProjectSettings(trusted=trusted)
+__all__ = ["ProjectFiles"]
