@@ -6,6 +6,7 @@ import pytest
 
 from offload.core.caller import Caller
 from offload.domain.task import Front
+from offload.lsp.applying import PATIENCE
 from offload.lsp.conversion import shared_converter
 from offload.lsp.protocol import HostedProtocol
 from offload.lsp.server import HostedServer, serve_editor
@@ -42,11 +43,11 @@ async def clients():
 def connect(house, clients):
     """Opens a connection to the editor front, initialized unless told otherwise."""
 
-    async def connect(capabilities=None, *, initialize=True, name="lsp-1", **options):
+    async def connect(capabilities=None, *, initialize=True, name="lsp-1", patience=PATIENCE, **options):
         ours, theirs = await pair()
         client = Client(*theirs)
         caller = Caller(Front.EDITOR, name, house.root, "", {"PATH": "/usr/bin"})
-        client.served = asyncio.create_task(serve_editor(house.delegation, caller, *ours))
+        client.served = asyncio.create_task(serve_editor(house.delegation, caller, *ours, patience=patience))
         clients.append(client)
         if initialize:
             options.setdefault("folders", [house.root])

@@ -377,11 +377,16 @@ async def test_every_operation_of_editors_is_a_request(house, connect, shop):
         "offload/getTask",
         "offload/getTaskResult",
         "offload/getTaskStatus",
+        "offload/integrateTasks",
         "offload/listAgents",
         "offload/listTasks",
+        "offload/rejectTask",
         "offload/resumeTask",
+        "offload/runChecks",
         "offload/showTasks",
         "offload/startTask",
+        "offload/trustWorkspace",
+        "offload/undoApply",
         "offload/waitForTasks",
     ]
     start = {"file": "shop.py", "symbol": "price", "recipe": "tests", "brief": "::text hello", "wait_s": 45}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
@@ -13,6 +14,8 @@ from pygls.lsp.server import LanguageServer
 from offload.domain.text import Encoding
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 _ANSWER_S = 10.0  # A person may be asked something meanwhile, but nothing of ours depends on the answer.
 
@@ -30,6 +33,8 @@ class Client:
         self.has_code_lens = False
         self.refreshes_code_lens = False
         self.draws_marks = False
+        self.takes_edits = False
+        self._takes_versions = False
 
     def learn(self, params: types.InitializeParams) -> None:
         """Take in what the editor says about itself; `initializationOptions.offload.marks` = "client" means that a client
@@ -44,6 +49,10 @@ class Client:
         self.refreshes_code_lens = bool(
             can.workspace and can.workspace.code_lens and can.workspace.code_lens.refresh_support
         )
+        self.takes_edits = bool(can.workspace and can.workspace.apply_edit)
+        edits = can.workspace.workspace_edit if can.workspace else None
+        # Neovim announces only what it can do with files, and takes versions all the same.
+        self._takes_versions = bool(edits and (edits.document_changes or edits.resource_operations))
         options = params.initialization_options
         ours = options.get("offload") if isinstance(options, dict) else None
         self.draws_marks = isinstance(ours, dict) and ours.get("marks") == "client"
@@ -82,12 +91,28 @@ class Client:
         """A notification of our own."""
         self._server.protocol.notify(method, params)
 
-    async def _asked(self, answer: Awaitable[object]) -> bool:
+    async def apply_edit(self, label: str, changes: Sequence[types.TextDocumentEdit], answer_s: float) -> bool:
+        """Whether the editor says that it has changed these documents."""
+        edit = (
+            types.WorkspaceEdit(document_changes=[*changes])
+            if self._takes_versions
+            else types.WorkspaceEdit(changes={each.text_document.uri: _plain(each) for each in changes})
+        )
+        params = types.ApplyWorkspaceEditParams(edit, label=f"offload: {label}")
+        answer = self._server.workspace_apply_edit_async(params)
+        return await self._asked(answer, answer_s, lambda result: result.applied)
+
+    async def _asked(
+        self, answer: Awaitable[T], answer_s: float | None = None, agrees: Callable[[T], bool] = lambda _: True
+    ) -> bool:
         """Whether the editor did as it was asked, in bounded time. The protocol ignores an answer that comes late."""
         try:
-            async with asyncio.timeout(self._answer_s):
-                await answer
+            async with asyncio.timeout(self._answer_s if answer_s is None else answer_s):
+                return agrees(await answer)
         except (JsonRpcException, OSError, TimeoutError) as error:
             logger.debug("the editor did not do as it was asked: %s", type(error).__name__)
             return False
-        return True
+
+
+def _plain(changes: types.TextDocumentEdit) -> list[types.TextEdit]:
+    return [edit for edit in changes.edits if isinstance(edit, types.TextEdit)]

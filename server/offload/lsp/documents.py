@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -28,12 +28,14 @@ class OpenDocument:
 
 
 class EditorDocuments:
-    """The open files of one editor; what has no path (unsaved new documents, notebook cells) is left alone."""
+    """The open files of one editor; what has no path (unsaved new documents, notebook cells) is left alone. `noticed` is told of
+    each single change, and of a close."""
 
     def __init__(self, editor: str, shared: Documents) -> None:
         self._editor = editor
         self._shared = shared
         self._open: dict[Path, OpenDocument] = {}
+        self.noticed: Callable[[OpenDocument], object] = id
 
     def open(self, item: types.TextDocumentItem, encoding: Encoding) -> OpenDocument | None:
         path = path_of(item.uri)
@@ -51,7 +53,10 @@ class EditorDocuments:
         document = self.find(uri)
         if document is None:
             return None
-        edits = [document.buffer.apply(getattr(change, "range", None), change.text) for change in changes]
+        edits: list[Edit] = []
+        for change in changes:
+            edits.append(document.buffer.apply(getattr(change, "range", None), change.text))
+            self.noticed(document)
         document.buffer.version = version
         self._tell(document)
         return document, edits
@@ -61,6 +66,7 @@ class EditorDocuments:
         if document is not None:
             del self._open[document.path]
             self._shared.drop(self._editor, document.path)
+            self.noticed(document)
         return document
 
     def find(self, uri: str) -> OpenDocument | None:

@@ -13,6 +13,7 @@ from pygls.lsp.server import LanguageServer
 from offload.core.caller import Caller
 from offload.core.delegation import Delegation
 from offload.domain.task import Task, TaskId
+from offload.lsp.applying import PATIENCE, BufferEdits, Patience
 from offload.lsp.client import Client
 from offload.lsp.documents import EditorDocuments, path_of
 from offload.lsp.marks import Marks
@@ -26,7 +27,9 @@ from offload.wire import convert
 class Editor:
     """Made before the first message; `run` must run beside the connection."""
 
-    def __init__(self, server: LanguageServer, delegation: Delegation, caller: Caller) -> None:
+    def __init__(
+        self, server: LanguageServer, delegation: Delegation, caller: Caller, patience: Patience = PATIENCE
+    ) -> None:
         self._server = server
         self._group: asyncio.TaskGroup | None = None
         self._initialized = asyncio.Event()
@@ -34,6 +37,8 @@ class Editor:
         self.caller = caller
         self.client = Client(server)
         self.documents = EditorDocuments(caller.id, delegation.documents)
+        self.edits = BufferEdits(self.client, self.documents, patience)
+        self.documents.noticed = self.edits.noticed
         self.places = Places(delegation)
         self.marks = Marks(self.client, delegation, self.documents, self.places)
         self.progress = TaskProgress(self.client, delegation)
@@ -45,6 +50,7 @@ class Editor:
         self.client.learn(params)
         self.caller = replace(self.caller, name=self.client.name or self.caller.name)
         self.named(self.caller.name)
+        self.delegation.documents.attach(self.caller.id, self.edits)
         self._initialized.set()
 
     def caller_for(self, file: str = "") -> Caller:
@@ -63,8 +69,9 @@ class Editor:
             self._group.create_task(self.progress.show(task_id))
 
     def leave(self) -> None:
-        """The connection is ending: nothing new is shown."""
+        """The connection is ending: nothing new is shown, and nothing more is waited for."""
         self._group = None
+        self.edits.leave()
 
     async def run(self) -> None:
         """Follow the tasks and keep the marks right, until cancelled."""

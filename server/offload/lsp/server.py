@@ -16,6 +16,7 @@ from offload import __version__
 from offload.core.caller import Caller
 from offload.core.delegation import Delegation
 from offload.lsp import actions, commands, lenses, requests
+from offload.lsp.applying import PATIENCE, Patience
 from offload.lsp.conversion import shared_converter
 from offload.lsp.editor import Editor
 from offload.lsp.protocol import HostedProtocol
@@ -78,10 +79,10 @@ class HostedServer(LanguageServer):
         logger.warning("%s: %s", source.__name__, type(error).__name__)
 
 
-def make_server(delegation: Delegation, caller: Caller) -> tuple[HostedProtocol, Editor]:
+def make_server(delegation: Delegation, caller: Caller, patience: Patience = PATIENCE) -> tuple[HostedProtocol, Editor]:
     """A server for one connection, with everything registered."""
     server = HostedServer("offload", __version__, protocol_cls=HostedProtocol, converter_factory=shared_converter)
-    editor = Editor(server, delegation, caller)
+    editor = Editor(server, delegation, caller, patience)
     for method, handler, options in FEATURES:
         server.feature(method, options)(partial(handler, editor))
     for method, operation in requests.REQUESTS.items():
@@ -97,9 +98,10 @@ async def serve_editor(
     reader: asyncio.StreamReader,
     writer: asyncio.StreamWriter,
     named: Callable[[str], object] = str,
+    patience: Patience = PATIENCE,
 ) -> Ended:
     """Serve one editor until its connection ends, and say why it ended; `named` is told its name. No task ends with it."""
-    protocol, editor = make_server(delegation, caller)
+    protocol, editor = make_server(delegation, caller, patience)
     editor.named = named
     async with asyncio.TaskGroup() as group:
         background = group.create_task(editor.run())

@@ -38,7 +38,7 @@ class TextBuffer:
     """An edit costs what it changes, not what the file holds."""
 
     def __init__(self, text: str, version: int | None, encoding: Encoding) -> None:
-        self.lines = _lines(text)
+        self.lines = lines_of(text)
         self.version = version
         self._encoding = encoding
 
@@ -50,14 +50,14 @@ class TextBuffer:
     def apply(self, changed: Range | None, new_text: str) -> Edit:
         """Apply one content change; without a range it replaces everything. Positions outside the text are clamped."""
         if changed is None:
-            return self._replace(0, len(self.lines) - 1, _lines(new_text))
+            return self._replace(0, len(self.lines) - 1, lines_of(new_text))
         first, first_column = self.locate(changed.start)
         last, last_column = self.locate(changed.end)
         text = self.lines[first][:first_column] + new_text + self.lines[last][last_column:]
         if first > 0 and text.startswith("\n") and self.lines[first - 1].endswith("\r"):
             first -= 1  # the edit made a CRLF out of two line ends
             text = self.lines[first] + text
-        replacement = _lines(text)
+        replacement = lines_of(text)
         if last + 1 < len(self.lines):
             replacement.pop()  # the text ends with a line end: no empty line of its own
         return self._replace(first, last, replacement)
@@ -83,7 +83,7 @@ class TextBuffer:
         return Edit(first + head, len(old) - head - tail, len(replacement) - head - tail)
 
 
-def _lines(text: str) -> list[str]:
+def lines_of(text: str) -> list[str]:
     """Lines with their ends; always a last, possibly empty, line without one."""
     lines = split_lines(text)
     if not lines or lines[-1].endswith(("\r", "\n")):
