@@ -188,6 +188,21 @@ def test_a_block_that_is_not_in_the_file_has_no_subject():
     assert derive.find_subject("code.py", ROUND, "def other(): ...") is None
 
 
-def test_every_block_has_a_test_file_of_its_own():
+def test_every_module_has_a_usual_test_file_and_every_block_one_of_its_own():
     source = "class Shop:\n    def Open(self):\n        return 1\n"
-    assert subject_of(source, "Open", "shop/main.py").test_path == "tests/test_main_shop_open.py"
+    subject = subject_of(source, "Open", "shop/main.py")
+    assert subject.test_path == "tests/test_main.py"
+    assert subject.own_test_path == "tests/test_main_shop_open.py"
+
+
+@pytest.mark.parametrize(
+    ("text", "united"),
+    [
+        ("a\n<<<<<<< x\nb\n=======\nc\n>>>>>>> y\nd\n", "a\nb\n\n\nc\nd\n"),
+        ("<<<<<<< x\nh\nb\nt\n||||||| base\nold\n=======\nh\nc\nt\n>>>>>>> y\n", "h\nb\n\n\nc\nt\n"),
+        ("<<<<<<<<<<< x\nb\n===========\nc\n>>>>>>>>>>> y\n", "b\n\n\nc\n"),
+        ("no conflict\n", "no conflict\n"),
+    ],
+)
+def test_both_sides_of_a_conflict_are_kept_and_what_they_share_once(text, united):
+    assert derive.united(text) == united

@@ -40,6 +40,8 @@ class Agent:
         raise AssertionError(f"the model goes on without end: {self.calls}")
 
     def read(self, filePath):  # noqa: N803 - the tool's own name for it
+        if not Path(filePath).exists():
+            return f"Error: File not found: {filePath}"
         lines = Path(filePath).read_text().splitlines()
         return "<content>\n" + "\n".join(f"{n}: {line}" for n, line in enumerate(lines, 1)) + "\n</content>"
 
@@ -71,12 +73,12 @@ def agent(tmp_path):
 
 def test_it_reads_writes_runs_learns_and_runs_again(agent):
     text = agent.ask(PROMPT)
-    assert agent.calls == ["read", "write", "bash", "edit", "bash"]
+    assert agent.calls == ["read", "read", "write", "bash", "edit", "bash"]
     assert text == (
-        "tests/test_money_price.py holds 2 tests for `price`. They pass. "
+        "tests/test_money.py holds 2 tests for `price`. They pass. "
         "I guessed wrongly in test_zero_cents and wrote down what the code does: please check it."
     )
-    assert "assertEqual(price(0), '0.00')" in (agent.folder / "tests/test_money_price.py").read_text()
+    assert "assertEqual(price(0), '0.00')" in (agent.folder / "tests/test_money.py").read_text()
 
 
 def test_a_follow_up_extends_the_same_file_and_runs_it(agent):
@@ -84,8 +86,8 @@ def test_a_follow_up_extends_the_same_file_and_runs_it(agent):
     agent.calls.clear()
     text = agent.ask("Also cover negative and large amounts.")
     assert agent.calls == ["edit", "bash", "edit", "bash"]
-    assert text.startswith("tests/test_money_price.py holds 4 tests for `price`. They pass.")
-    tests = (agent.folder / "tests/test_money_price.py").read_text()
+    assert text.startswith("tests/test_money.py holds 4 tests for `price`. They pass.")
+    tests = (agent.folder / "tests/test_money.py").read_text()
     assert "assertEqual(price(-5), '-0.05')" in tests
     assert "assertEqual(price(1_000_000), '10000.00')" in tests
 
@@ -110,8 +112,33 @@ def test_it_goes_on_where_it_was_interrupted(agent, tool, answer):
         agent.ask(PROMPT)
     delattr(agent, tool)
     text = agent.ask("You were interrupted; go on.")
-    assert text.startswith("tests/test_money_price.py holds 2 tests for `price`. They pass.")
-    assert "assertEqual(price(0), '0.00')" in (agent.folder / "tests/test_money_price.py").read_text()
+    assert text.startswith("tests/test_money.py holds 2 tests for `price`. They pass.")
+    assert "assertEqual(price(0), '0.00')" in (agent.folder / "tests/test_money.py").read_text()
+
+
+def test_where_the_usual_file_is_taken_it_makes_one_of_its_own(agent):
+    slug = (SAMPLE / "shop/text.py").read_text().split("\n\n\n")[2]
+    text = agent.ask(f"Write tests for `slug`.\n\nshop/text.py, lines 9-20:\n```python\n{slug}\n```\n")
+    assert text.startswith("tests/test_text_slug.py holds 2 tests for `slug`. They pass.")
+
+
+@pytest.mark.parametrize("base", ["", "||||||| what both began from\n"])
+def test_it_keeps_both_sides_of_a_conflict(agent, base):
+    agent.ask(PROMPT)
+    tests = agent.folder / "tests/test_money.py"
+    mine = tests.read_text()
+    share = "import unittest\n\nfrom shop.money import share\n\n\nclass ShareTest(unittest.TestCase):\n"
+    share += "    def test_nothing_is_lost(self):\n        self.assertEqual(sum(share(100, 3)), 100)\n"
+    share += '\nif __name__ == "__main__":\n    unittest.main()\n'
+    tests.write_text(f"<<<<<<< the user's\n{share}{base}=======\n{mine}>>>>>>> the task's\n")
+    agent.calls.clear()
+    text = agent.ask("There are conflicts, marked in these files: tests/test_money.py. Resolve them.")
+    assert agent.calls == ["read", "write", "bash"]
+    assert text == (
+        "tests/test_money.py holds 3 tests for `price`. I kept the tests of both sides of the conflict. They pass."
+    )
+    united = tests.read_text()
+    assert (united.count("import unittest\n"), united.count("__main__"), united.count("class ")) == (1, 1, 2)
 
 
 def test_a_follow_up_without_a_known_case_changes_nothing_and_says_so(agent):

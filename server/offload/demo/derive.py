@@ -53,7 +53,12 @@ class Subject:
 
     @property
     def test_path(self) -> str:
-        """A file of its own per block, so that tasks that run side by side do not meet."""
+        """The usual place: one file for all blocks of a module. Tasks that run side by side may meet there."""
+        return f"tests/test_{self.module.rpartition('.')[2]}.py"
+
+    @property
+    def own_test_path(self) -> str:
+        """A file for this block alone, where the usual one holds somebody else's tests already."""
         return "tests/test_" + f"{self.module.rpartition('.')[2]}_{self.name}".replace(".", "_").lower() + ".py"
 
 
@@ -166,6 +171,31 @@ def extended(text: str, cases: list[str]) -> str:
     new = [case for case in cases if case.split("(")[0] not in text]
     head, mark, tail = text.rpartition('\n\nif __name__ == "__main__":')
     return head + "".join(f"\n{case}" for case in new) + mark + tail
+
+
+# As git marks a place that two sides changed; what both began from is there in some styles.
+CONFLICT = re.compile(
+    r"^<{7,}[^\n]*\n(?P<ours>.*?)(?:^\|{7,}[^\n]*\n.*?)?^={7,}\n(?P<theirs>.*?)^>{7,}[^\n]*\n", re.MULTILINE | re.DOTALL
+)
+
+
+def united(text: str) -> str:
+    """A test file with both sides of each marked conflict: tests that two tasks wrote do not exclude each other."""
+    return CONFLICT.sub(lambda found: _both(found["ours"], found["theirs"]), text)
+
+
+def _both(ours: str, theirs: str) -> str:
+    """One after the other; what both begin and end with is there once."""
+    one, other = ours.splitlines(keepends=True), theirs.splitlines(keepends=True)
+    head = common(one, other)
+    tail = common(one[head:][::-1], other[head:][::-1])
+    middle = [one[head : len(one) - tail], ["\n", "\n"], other[head : len(other) - tail]]
+    return "".join(line for part in (one[:head], *middle, one[len(one) - tail :]) for line in part)
+
+
+def common(one: list[str], other: list[str]) -> int:
+    """How many lines at the beginning are the same."""
+    return next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
 @dataclass(frozen=True, slots=True)

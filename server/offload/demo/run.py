@@ -1,4 +1,5 @@
-"""`offload demo`: five "write tests for this block" tasks in parallel, one sent back, all applied, and the project's tests run.
+"""`offload demo`: five "write tests for this block" tasks in parallel, one sent back, all made one result, what conflicts resolved
+by its worker, that applied as one step, and the project's tests run.
 
 With the scripted model a hub of its own does the work, in a private state folder and with a configuration that knows no other
 model; with a real model it is the person's own hub. Either way all goes through the same rpc as every other command.
@@ -33,7 +34,7 @@ from offload.hub import address, client
 from offload.hub import run as hub_run
 from offload.processes import Processes
 from offload.wire import words
-from offload.wire.results import TaskResult, WaitForTasksResult
+from offload.wire.results import ApplyTaskResult, TaskResult, WaitForTasksResult
 from offload.wire.views import TaskState, TaskStatus
 from offload.workers.opencode.find import Finder
 from offload.workers.registry import agents
@@ -41,6 +42,7 @@ from offload.workers.registry import agents
 TASKS = 5
 REFRESH_S = 0.5
 TESTS_TIMEOUT_S = 300
+INTEGRATIONS = 3  # the first finds what conflicts, the next has it resolved; more is for a real model
 
 SCRIPTED = (
     "The language model is scripted: it ships with offload, needs no key and no network, and derives its tests from the "
@@ -74,7 +76,7 @@ class Stage:
     """Where the demo plays; the defaults are those of the sample.
 
     `model` is PROVIDER/MODEL, `tests` the command of the project's own tests; the result for the block `sent_back`, or the
-    first if that is "", gets the follow-up.
+    first if that is "", gets the follow-up. `trusted` says that the project's checks may run: the sample is ours.
     """
 
     folder: Path
@@ -83,6 +85,7 @@ class Stage:
     tests: tuple[str, ...] = (sys.executable, "-m", "unittest")
     sent_back: str = "price"
     follow_up: str = "Also cover negative amounts."
+    trusted: bool = True
 
 
 def demo(path: Path | None, model: str, *, yes: bool, keep: bool, pace_s: float) -> int:
@@ -116,9 +119,12 @@ class Demo:
         if not blocks:
             raise InvalidRequest(f"every function in {self._stage.folder} is named in a test: there is nothing to show")
         self._say(f"\nProject: {self._stage.folder}. Without tests: {', '.join(block.symbol for block in blocks)}.")
-        tasks = {self._start(block): block for block in blocks}
+        if self._stage.trusted:
+            asked = self._hub.call("trust_workspace", {"workspace": str(self._stage.folder)})
+            self._say(f"Checks of every result, by its offload.toml: {', '.join(asked['checks'])}")
+        tasks = {self._start(block): block.symbol for block in blocks}
         good = self._summarise(tasks, self._follow(tasks))
-        applied = self._apply(tasks, good)
+        applied = self._apply(self._integrate(tasks, good)) if good else 0
         green = bool(applied) and self._run_tests()
         return self._verdict(len(blocks), applied, green=green)
 
@@ -133,9 +139,9 @@ class Demo:
         }
         return str(self._hub.call("start_task", params)["task_id"])
 
-    def _follow(self, tasks: Mapping[str, Untested]) -> Sequence[TaskStatus]:
+    def _follow(self, tasks: Mapping[str, str], *, send_back: bool = True) -> Sequence[TaskStatus]:
         """Shows the tasks until all rest; one good result is sent back, while the others go on."""
-        sent_back = False
+        sent_back = not send_back
         revisions: dict[str, int] | None = None
         with keys.unheard(), Screen(self._console, tasks) as screen:
             while True:
@@ -147,14 +153,14 @@ class Demo:
                 if back and not sent_back:
                     sent_back = True
                     self._hub.call("continue_task", {"task_id": back[0].task_id, "brief": self._stage.follow_up})
-                    self._say(f"Sent back {tasks[back[0].task_id].symbol}: {self._stage.follow_up}")
+                    self._say(f"Sent back {tasks[back[0].task_id]}: {self._stage.follow_up}")
                 elif waited.done:
                     return waited.tasks
 
-    def _to_be_sent_back(self, task: TaskStatus, block: Untested) -> bool:
-        return task.state is TaskState.COMPLETED and self._stage.sent_back in ("", block.symbol)
+    def _to_be_sent_back(self, task: TaskStatus, symbol: str) -> bool:
+        return task.state is TaskState.COMPLETED and self._stage.sent_back in ("", symbol)
 
-    def _summarise(self, tasks: Mapping[str, Untested], over: Sequence[TaskStatus]) -> list[str]:
+    def _summarise(self, tasks: Mapping[str, str], over: Sequence[TaskStatus]) -> list[str]:
         """Prints what each task brought; gives the ids of those that can be applied."""
         self._say("\nResults:")
         good = []
@@ -168,28 +174,50 @@ class Demo:
             else:
                 changed = result.failure.message if result.failure else "no change"
             used = f"{words.seconds(task.elapsed_s)}, {words.count(task.total_tokens)} tokens"
-            self._say(f"  {tasks[task.task_id].symbol}: {words.one_line(changed)} ({used})")
+            checks = "; ".join(task.checks) or "not checked"
+            self._say(f"  {tasks[task.task_id]}: {words.one_line(changed)} ({used}; {words.one_line(checks)})")
             doubt = f"needs a look: {result.needs_review}" if result.needs_review else ""
             for line in filter(None, (doubt, result.text)):
                 self._say(f"    {words.one_line(line)[:200]}")
         return good
 
-    def _apply(self, tasks: Mapping[str, Untested], good: Sequence[str]) -> int:
-        """Writes the results into the project, if that is wanted; gives how many were."""
-        if not good:
+    def _integrate(self, tasks: Mapping[str, str], good: Sequence[str]) -> TaskResult:
+        """One result of all; a worker whose result conflicts with the others' is sent it back, with the places marked."""
+        for round_ in range(1, INTEGRATIONS + 1):
+            made = self._integration(tasks, good)
+            left_out = made.integration.left_out if made.integration else []
+            back = [left.task_id for left in left_out if left.with_tasks]
+            if not back or round_ == INTEGRATIONS:
+                return made
+            for task_id in back:
+                self._hub.call("continue_task", {"task_id": task_id, "onto": made.task_id})
+                self._say(f"Sent back {tasks[task_id]}, with its conflicts marked in the files.")
+            self._summarise(tasks, self._follow({task_id: tasks[task_id] for task_id in back}, send_back=False))
+        raise AssertionError("the last round returns")
+
+    def _integration(self, tasks: Mapping[str, str], good: Sequence[str]) -> TaskResult:
+        self._say(f"\nIntegration of {len(good)} results:")
+        task_id = str(self._hub.call("integrate_tasks", {"task_ids": list(good)})["task_id"])
+        self._follow({task_id: "all together"}, send_back=False)
+        made = TaskResult.model_validate(self._hub.call("get_task_result", {"task_id": task_id}))
+        for part in _told(made, tasks):
+            self._say(f"  {words.one_line(part)}")
+        return made
+
+    def _apply(self, made: TaskResult) -> int:
+        """Writes the one result into the project, if that is wanted; gives how many tasks' are in it."""
+        count = len(made.integration.order) if made.integration else 0
+        if made.state is not TaskState.COMPLETED or not count:
             return 0
-        if not self._yes and not self._confirmed(len(good)):
+        if not self._yes and not self._confirmed(count):
             return 0
-        applied = 0
-        for task_id in good:
-            try:
-                written = self._hub.call("apply_task", {"task_id": task_id})["paths"]
-            except OffloadError as error:
-                self._say(f"Not applied: {tasks[task_id].symbol}. {words.one_line(str(error))}")
-                continue
-            applied += 1
-            self._say(f"Applied {tasks[task_id].symbol}: {words.one_line(', '.join(written))}")
-        return applied
+        try:
+            applied = ApplyTaskResult.model_validate(self._hub.call("apply_task", {"task_id": made.task_id}))
+        except OffloadError as error:
+            self._say(f"Not applied. {words.one_line(str(error))}")
+            return 0
+        self._say(f"Applied as one step ({applied.apply_id}): {words.one_line(', '.join(applied.paths))}")
+        return count
 
     def _confirmed(self, count: int) -> bool:
         """Whoever cannot be asked has not agreed."""
@@ -233,6 +261,25 @@ class Demo:
         say(self._console, text)
 
 
+def _told(made: TaskResult, tasks: Mapping[str, str]) -> Iterator[str]:
+    """What an integration found, with the blocks' names in place of ids."""
+    found = made.integration
+    if found is None or made.failure is not None:
+        yield f"failed: {made.failure.message if made.failure else 'there is no result'}"
+        return
+    for overlap in found.overlaps:
+        names = " and ".join(tasks[task_id] for task_id in overlap.task_ids)
+        yield f"overlap: {names} both change {', '.join(overlap.paths)}"
+    yield f"merged, in this order: {', '.join(tasks[task_id] for task_id in found.order)}"
+    for left in found.left_out:
+        paths = ", ".join(sorted({conflict.path for conflict in left.conflicts}))
+        others = " and ".join(tasks[task_id] for task_id in left.with_tasks) or "your own files"
+        yield f"left out: {tasks[left.task_id]}, which conflicts with {others} in {paths}"
+    yield "; ".join(check.told for check in made.checks) or "not checked"
+    if found.culprits:
+        yield f"the checks fail with {' and '.join(tasks[task_id] for task_id in found.culprits)}"
+
+
 def say(console: Console, text: str) -> None:
     """In a terminal broken between words, else as it is."""
     console.print(Text(text), soft_wrap=not console.is_terminal)
@@ -241,7 +288,7 @@ def say(console: Console, text: str) -> None:
 def _own(folder: Path, model: str) -> Stage:
     tests = project.test_command(folder)
     follow_up = "Also cover the edges that are still missing: empty input, extreme values, wrong arguments."
-    return Stage(folder, model, os.environ, tests, sent_back="", follow_up=follow_up)
+    return Stage(folder, model, os.environ, tests, sent_back="", follow_up=follow_up, trusted=False)
 
 
 @contextmanager

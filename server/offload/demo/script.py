@@ -1,4 +1,5 @@
-"""What the scripted model does next: reads the file, writes tests for the block, runs them, learns from the output, sums up.
+"""What the scripted model does next: reads the file, writes tests for the block, runs them, learns from the output, sums up; and
+when it is told of a conflict, keeps both sides.
 
 Like any language model it has no memory: all is taken from the conversation that it is sent. It knows nothing of HTTP.
 """
@@ -16,6 +17,9 @@ from offload.demo import derive
 # What an agent answers in place of a result when a turn was stopped in the middle of a call, which then has not been done
 # and may even lack its arguments.
 NOT_DONE = re.compile(r"\[?Tool execution (?:aborted|interrupted|was interrupted)")
+
+# A line as the read tool prints it.
+NUMBERED = re.compile(r"^ *0*\d+[:|] ?(.*)$", re.MULTILINE)
 
 RUNS_PER_TURN = 3  # one that shows what was guessed wrongly, one that proves the correction, one to spare
 
@@ -116,22 +120,32 @@ def next_move(conversation: Conversation) -> Say | Call:
 
 
 def _work_on(conversation: Conversation, subject: derive.Subject) -> Say | Call:
-    target = absolute(conversation, subject.test_path)
-    text = written(conversation)
+    looked = [
+        step
+        for step in conversation.steps
+        if step.tool == "read" and step.arguments["filePath"].endswith(subject.test_path)
+    ]
+    if not looked:
+        return Call("read", {"filePath": absolute(conversation, subject.test_path)}, "Are there tests of it already?")
+    path = subject.own_test_path if NUMBERED.search(looked[0].result) else subject.test_path
+    target = absolute(conversation, path)
     follow_up = conversation.prompts[-1] if len(conversation.prompts) > 1 else ""
+    if _of_conflict(conversation, path) and not conversation.in_turn("write"):
+        return _unite(conversation, target)
+    text = written(conversation)
     if not text:
         return Call(
             "write", {"filePath": target, "content": derive.draft(subject)}, f"Now the tests for `{subject.name}`."
         )
     runs = conversation.in_turn("bash")
-    if follow_up and not runs and not conversation.in_turn("edit"):
+    if follow_up and not runs and not conversation.in_turn("edit") and not conversation.in_turn("write"):
         edges = tuple(edge for edge in derive.EDGES if edge in follow_up.lower())
         new = derive.extended(text, derive.edge_cases(subject, edges))
         if new != text:
             return _edit(target, text, new, "I add what you asked for.")
         if conversation.spoke:
             return Say(f"I know no further case for `{subject.name}` in what you ask, so I changed nothing.")
-    command = f"python3 -m unittest {subject.test_path}"
+    command = f"python3 -m unittest {path}"
     if not runs or conversation.steps[-1].tool != "bash":
         return Call("bash", {"command": command, "description": "Runs the new tests"}, "I run them.")
     mended = derive.mend(text, runs[-1].result)
@@ -139,14 +153,29 @@ def _work_on(conversation: Conversation, subject: derive.Subject) -> Say | Call:
         return _edit(
             target, text, mended.text, f"I guessed wrongly in {len(mended.learnt)}; I write down what the code does."
         )
-    return Say(_summary(conversation, subject, text, mended))
+    return Say(_summary(conversation, subject, path, text, mended))
+
+
+def _of_conflict(conversation: Conversation, path: str) -> bool:
+    """Whether the last thing said is that there are marks of a conflict in this file."""
+    last = conversation.prompts[-1]
+    return len(conversation.prompts) > 1 and "conflict" in last.lower() and path in last
+
+
+def _unite(conversation: Conversation, target: str) -> Call:
+    """The file with the marks is read first: what stands between them is not what was written in this conversation."""
+    reads = conversation.in_turn("read")
+    if not reads:
+        return Call("read", {"filePath": target}, "I look at the conflict.")
+    content = derive.united(unnumbered(reads[-1].result))
+    return Call("write", {"filePath": target, "content": content}, "I keep the tests of both sides.")
 
 
 def _edit(target: str, old: str, new: str, words: str) -> Call:
     """The lines that differ, with the one before them, or as many as make the place unmistakable."""
     before, after = old.splitlines(keepends=True), new.splitlines(keepends=True)
-    start = max(0, _common(before, after) - 1)
-    end = _common(before[start:][::-1], after[start:][::-1])
+    start = max(0, derive.common(before, after) - 1)
+    end = derive.common(before[start:][::-1], after[start:][::-1])
     while old.count("".join(before[start : len(before) - end])) != 1:
         start -= 1
     arguments = {
@@ -157,14 +186,11 @@ def _edit(target: str, old: str, new: str, words: str) -> Call:
     return Call("edit", arguments, words)
 
 
-def _common(one: list[str], other: list[str]) -> int:
-    """How many lines at the beginning are the same."""
-    return next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
-
-
-def _summary(conversation: Conversation, subject: derive.Subject, text: str, mended: derive.Mended) -> str:
-    said = [f"{subject.test_path} holds {text.count('    def test_')} tests for `{subject.name}`."]
+def _summary(conversation: Conversation, subject: derive.Subject, path: str, text: str, mended: derive.Mended) -> str:
+    said = [f"{path} holds {text.count('    def test_')} tests for `{subject.name}`."]
     output = conversation.in_turn("bash")[-1].result
+    if _of_conflict(conversation, path):
+        said.append("I kept the tests of both sides of the conflict.")
     failing = [*mended.broken, *mended.learnt]
     if failing:
         said.append(f"Failing: {', '.join(failing)}; please look at the code.")
@@ -204,5 +230,5 @@ def absolute(conversation: Conversation, path: str) -> str:
 
 def unnumbered(result: str) -> str:
     """The text of a file out of what the read tool printed, which numbers its lines."""
-    numbered = re.findall(r"^ *0*\d+[:|] ?(.*)$", result, re.MULTILINE)
+    numbered = NUMBERED.findall(result)
     return "\n".join(numbered) + "\n" if numbered else result

@@ -10,7 +10,6 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from offload.demo.project import Untested
 from offload.wire import words
 from offload.wire.views import TaskState, TaskStatus
 
@@ -20,7 +19,7 @@ COLOURS = {TaskState.COMPLETED: "green", TaskState.FAILED: "red", TaskState.CANC
 class Screen:
     """`show` may be called as often as there is something new."""
 
-    def __init__(self, console: Console, blocks: Mapping[str, Untested]) -> None:
+    def __init__(self, console: Console, blocks: Mapping[str, str]) -> None:
         self._console = console
         self._blocks = blocks
         self._said: dict[str, str] = {}
@@ -42,15 +41,13 @@ class Screen:
             self._live.update(table(self._blocks, tasks), refresh=True)
             return
         for task in tasks:
-            line = f"{self._blocks[task.task_id].symbol}: {words.state(task)}: {words.doing(task, talk=False)}".rstrip(
-                ": "
-            )
+            line = f"{self._blocks[task.task_id]}: {words.state(task)}: {words.doing(task, talk=False)}".rstrip(": ")
             if self._said.get(task.task_id) != line:
                 self._said[task.task_id] = line
                 self._console.print(Text(line), soft_wrap=True)
 
 
-def table(blocks: Mapping[str, Untested], tasks: Sequence[TaskStatus]) -> Table:
+def table(blocks: Mapping[str, str], tasks: Sequence[TaskStatus]) -> Table:
     """Block, status, what it is doing, elapsed time, tokens."""
     rows = Table(box=None, pad_edge=False, header_style="bold", expand=True)
     rows.add_column("block", no_wrap=True)
@@ -60,7 +57,7 @@ def table(blocks: Mapping[str, Untested], tasks: Sequence[TaskStatus]) -> Table:
     rows.add_column("tokens", justify="right", no_wrap=True)
     for task in tasks:
         rows.add_row(
-            Text(blocks[task.task_id].symbol),
+            Text(blocks[task.task_id]),
             Text(words.state(task), style=COLOURS.get(task.state, "")),
             Text(words.doing(task)),
             words.seconds(task.elapsed_s),
