@@ -30,8 +30,9 @@ for the default); take a dearer one for subtle code, or after a cheap one has fa
 Waiting: wait_for_tasks with all ids, then again with after_revision until it says done. If state is input_required, read the \
 ask and call answer_task.
 Review: get_task_result and get_changes for each. Read the patch and doubt the worker's words: do the changes do what was asked, \
-and do the checks pass? If not, continue_task says what is wrong. Then tell the user what is ready; `offload apply ID` brings it into \
-the files."""
+and do the checks pass? If not, continue_task says what is wrong, or reject_task which hunks. Several results: integrate_tasks \
+merges and checks them together; what conflicts goes back by continue_task with onto. Then apply_task, whole or in parts: the user \
+may be asked first."""
 
 
 def delegate_prompt(goal: str) -> GetPromptResult:
