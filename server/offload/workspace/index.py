@@ -85,6 +85,25 @@ async def write_tree(git: Git, repository: Repository, index: Path) -> str:
     return written.stdout.decode().strip()
 
 
+async def put(git: Git, repository: Repository, index: Path, wanted: Sequence[tuple[str, str, str]]) -> None:
+    """Set mode and object of these paths in `index`, in this order; without a mode the path goes."""
+    if wanted:
+        nothing = "0" * (64 if repository.object_format == "sha256" else 40)
+        lines = (f"{mode or 0} {blob or nothing}\t{path}\0" for mode, blob, path in wanted)
+        await git.ours(
+            repository.private,
+            *("update-index", "--add", "-z", "--index-info"),
+            index=index,
+            stdin=os.fsencode("".join(lines)),
+        )
+
+
+async def record(git: Git, repository: Repository, index: Path, parent: str, message: str) -> tuple[str, str]:
+    """Make a commit of what an index holds; its tree, and the commit."""
+    tree = await write_tree(git, repository, index)
+    return tree, await commit(git, repository.private, tree, parent, message)
+
+
 def too_much(folder: Path, paths: Sequence[str]) -> str:
     """Why these new files are more than a copy should hold, "" when they are not."""
     if len(paths) > MOST_FILES:

@@ -18,13 +18,12 @@ from offload.workspace.changes import compare_index
 from offload.workspace.droppings import without as without_droppings
 from offload.workspace.git import IDENTITY, Git, together
 from offload.workspace.index import (
-    commit,
     copy_index,
     differing,
     not_behind_links,
+    record,
     refuse_too_much,
     take_in,
-    write_tree,
 )
 from offload.workspace.repository import Repository, borrow, copy_rules, load, save
 
@@ -100,20 +99,17 @@ async def collect(git: Git, place: Place, base: str) -> tuple[ChangeSet, str]:
         embedded, fresh = (without_carried(place.carried, paths) for paths in (found.embedded, found.new))
         walked = await _walk(git, repository, clone, embedded, Path(scratch, "none"))
         new = await without_droppings(git, repository, clone, index, [*fresh, *walked])
+        tracked, new = (
+            [path for path in paths if path.startswith(repository.prefix)] for paths in (found.tracked, new)
+        )
         advice = "the work is kept there; ignore or remove what is not part of it, then continue the task."
         await asyncio.to_thread(refuse_too_much, clone, new, advice)
-        reached = await asyncio.to_thread(not_behind_links, clone, (*found.tracked, *new))
+        reached = await asyncio.to_thread(not_behind_links, clone, (*tracked, *new))
         await take_in(git, repository, clone, index, reached)
         files, (tree, result) = await together(
-            compare_index(git, repository, base, index), _recorded(git, repository, index, base)
+            compare_index(git, repository, base, index), record(git, repository, index, base, "Result of a task")
         )
     return ChangeSet(base, result if files else base, files), tree
-
-
-async def _recorded(git: Git, repository: Repository, index: Path, base: str) -> tuple[str, str]:
-    """The tree that an index holds, and its commit."""
-    tree = await write_tree(git, repository, index)
-    return tree, await commit(git, repository.private, tree, base, "Result of a task")
 
 
 async def _walk(git: Git, repository: Repository, clone: Path, embedded: Sequence[str], nothing: Path) -> list[str]:

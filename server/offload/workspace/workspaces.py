@@ -8,7 +8,7 @@ import logging
 import os
 import shutil
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -25,6 +25,7 @@ from offload.workspace.git import Git, full_disk_told, literal
 from offload.workspace.index import commit, pin
 from offload.workspace.landing import Planned, plan, smudged, write_planned
 from offload.workspace.repository import Repository, examine, load, prepare, private_directory
+from offload.workspace.select import select
 from offload.workspace.snapshot import take
 from offload.workspace.tasks import Place, collect, make
 
@@ -130,6 +131,17 @@ class GitWorkspaces:
             finally:
                 self._working[private] -= 1
 
+    @contextlib.contextmanager
+    def _at_work(self, root: Path) -> Iterator[Path]:
+        """While objects are made in the private directory that no ref holds yet, nothing there is tidied up."""
+        private = private_directory(self._state_folder, root)
+        self._working[private] += 1
+        try:
+            with full_disk_told():
+                yield private
+        finally:
+            self._working[private] -= 1
+
     async def open_folder(
         self, task: TaskId, root: Path, base: str, carry: Sequence[str] = (), never_send: Sequence[str] = ()
     ) -> Path:
@@ -140,16 +152,11 @@ class GitWorkspaces:
         return clone / repository.prefix
 
     async def collect(self, task: TaskId, root: Path, base: str) -> ChangeSet:
-        private = private_directory(self._state_folder, root)
-        self._working[private] += 1
-        try:
-            with full_disk_told():
-                changes, tree = await collect(self._git, self._place(task, root), base)
+        with self._at_work(root) as private:
+            changes, tree = await collect(self._git, self._place(task, root), base)
             if changes.files:
                 self._pin(private, changes.result, tree)
             return changes
-        finally:
-            self._working[private] -= 1
 
     async def between(self, root: Path, older: str, newer: str) -> ChangeSet:
         repository = self._load(root)
@@ -182,7 +189,12 @@ class GitWorkspaces:
         raise NotImplementedError
 
     async def select(self, root: Path, changes: ChangeSet, units: Collection[str]) -> ChangeSet:
-        raise NotImplementedError
+        repository = self._load(root)
+        with self._at_work(root) as private:
+            chosen, tree = await select(self._git, repository, changes, units)
+            if tree:
+                self._pin(private, chosen.result, tree)
+            return chosen
 
     async def merge(self, root: Path, onto: str, changes: ChangeSet) -> Merged:
         raise NotImplementedError
@@ -276,7 +288,21 @@ def _located(folder: Path) -> Path:
     if folder == Path("/"):
         # Where a program stands whose own folder was removed; nobody means to hand over the whole machine.
         raise NotAWorkspace("/ is the whole machine, not a project; name the project's folder.")
-    return next((each for each in (folder, *folder.parents) if (each / ".git").exists()), folder)
+    if "\n" in str(folder):
+        raise NotAWorkspace(
+            f"{str(folder)!r} has a line break in its path, which is not supported; use another folder."
+        )
+    for each in (folder, *folder.parents):
+        if (each / ".git").exists():
+            return each
+        if _git_directory(each):
+            raise NotAWorkspace(f"{each} is a folder of git's own, without files to work on; name that of a work tree.")
+    return folder
+
+
+def _git_directory(folder: Path) -> bool:
+    """A bare repository, or a `.git`: told as git tells it."""
+    return (folder / "HEAD").is_file() and (folder / "objects").is_dir() and (folder / "refs").is_dir()
 
 
 def _known(changes: ChangeSet, paths: Sequence[str]) -> list[str]:
