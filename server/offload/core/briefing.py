@@ -86,11 +86,13 @@ class Briefing:
             profile=request.profile or Profile.WORKSPACE_WRITE,
             budget=request.budget,
             allowed_paths=request.allowed_paths or _allowed_paths(recipe, language, anchor),
+            paths_named=bool(request.allowed_paths),
             setup=project.setup,
             plan=_plan(recipe, language, project.plan),
             carry=project.carry,
             never_send=project.never_send,
             after=request.after,
+            warnings=(project.note,) if project.note else (),
         )
 
     async def _anchor(self, caller: Caller, request: StartRequest, root: Path) -> Anchor | None:
@@ -194,7 +196,11 @@ def _plan(recipe: Recipe, language: str, project: CheckPlan) -> CheckPlan:
 
 def _title(recipe: Recipe, brief: str, anchor: Anchor | None) -> str:
     place = (anchor.block.symbol or anchor.path) if anchor else ""
-    line = brief.splitlines()[0] if recipe.needs_brief or not place else f"{recipe.name} for {place}"
+    return shortened(brief.splitlines()[0] if recipe.needs_brief or not place else f"{recipe.name} for {place}")
+
+
+def shortened(line: str) -> str:
+    """A title."""
     return line if len(line) <= TITLE_LENGTH else line[: TITLE_LENGTH - 1] + "…"
 
 

@@ -7,7 +7,7 @@ import posixpath
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from offload.core.briefing import Briefing, StartRequest, asks_for_the_same
@@ -18,8 +18,10 @@ from offload.core.feed import Watcher
 from offload.core.housekeeping import Cleaned, CleanRequest, Housekeeping
 from offload.core.idempotency import Starts, Turnstile, answered, continued, landed
 from offload.core.ids import new_task_id, new_turn_id
+from offload.core.integrations import integrated_before, integration_of, must_have_worker, to_integrate
 from offload.core.ledger import Ledger
 from offload.core.limits import Limits, overdrawn, spent
+from offload.core.overlaps import warnings
 from offload.core.ports import Projects, Recipes, Source, Worker, WorkerInfo, Workspace
 from offload.core.refusals import must_rest, narrowed, newest_changes, open_ask
 from offload.core.supervisor import Supervisor
@@ -42,7 +44,7 @@ from offload.domain.project import ProjectSettings
 from offload.domain.recipe import Recipe
 from offload.domain.review import Selection
 from offload.domain.route import Route
-from offload.domain.task import Landing, Phase, Task, TaskId
+from offload.domain.task import Landing, Phase, Task, TaskId, TaskSpec
 from offload.domain.turn import Turn, TurnId
 
 RESUMED = (
@@ -122,11 +124,16 @@ class Delegation:
                 self._look_for_money(str(root))
                 project = await self._projects.settings(root)
                 spec = await self._briefing.spec(caller, request, root, recipe, route, project)
-                now = self.clock.now()
-                created = Created(at=now, turn=new_turn_id(now), spec=spec)
-                task = await self._ledger.create(new_task_id(), created, self._launch(caller))
+                near = warnings(spec.workspace, spec.anchor, request.allowed_paths, self._ledger.all())
+                task = await self._create(caller, replace(spec, warnings=(*spec.warnings, *near)))
             self._starts.answer(task, caller, self.clock.now())
             return task
+
+    async def _create(self, caller: Caller, spec: TaskSpec) -> Task:
+        now = self.clock.now()
+        return await self._ledger.create(
+            new_task_id(), Created(at=now, turn=new_turn_id(now), spec=spec), self._launch(caller)
+        )
 
     async def continue_(
         self,
@@ -168,6 +175,7 @@ class Delegation:
 
         async def go_on() -> Task:
             task = self.get(task_id)
+            must_have_worker(task)
             async with self._applying[task.spec.workspace]:  # What is being applied is the result of a task that rests.
                 if before(self.get(task.id)):
                     return self.get(task.id)
@@ -323,8 +331,23 @@ class Delegation:
         raise NotImplementedError
 
     async def integrate(self, caller: Caller, task_ids: Sequence[TaskId], key: str = "") -> Task:
-        """A new task, without a worker, that makes one result of several tasks'. Raises `WrongPhase` for one that is not over."""
-        raise NotImplementedError
+        """A new task, without a worker, that makes one result of several tasks', in which they come in the order that suits
+        them best. The same key gives the same task. Raises `WrongPhase` for one that is not over or has no result,
+        `InvalidRequest`, `KeyReused`."""
+        tasks = to_integrate(self._ledger, task_ids)
+        return await self._ledger.to_the_end(self._integrate(caller, tasks, key))
+
+    async def _integrate(self, caller: Caller, tasks: Sequence[Task], key: str) -> Task:
+        root, wanted = Path(tasks[0].spec.workspace), [task.id for task in tasks]
+        async with self._turnstile.alone(root, key or (caller.front, caller.name, *wanted)):
+            here = [task for task in self._ledger.all() if task.spec.workspace == str(root)]
+            untold = self._starts.undelivered(here, caller, self.clock.now())
+            task = integrated_before(here, key, wanted, untold)
+            if task is None:
+                project, buffers = await self._projects.settings(root), await self._briefing.unsaved(root, caller.id)
+                task = await self._create(caller, integration_of(tasks, caller, key, project, buffers))
+            self._starts.answer(task, caller, self.clock.now())
+            return task
 
     async def run_checks(self, caller: Caller, task_id: TaskId) -> Task:
         """Check the result of a ready task by what the project asks for now. Raises `WrongPhase`, `InvalidRequest`."""

@@ -48,11 +48,13 @@ class Snapshotted(TurnEvent):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rebased(TurnEvent):
     """The task folder was brought onto another commit before the worker began: `base` is what its changes are measured against
-    from now on, `start` what the folder held then. `notes` says what a person should know of it."""
+    from now on, `start` what the folder held then. `notes` says what a person should know of it; `marked` are the files in which
+    conflicts are marked for the worker."""
 
     base: str
     start: str
     notes: tuple[str, ...] = ()
+    marked: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,11 +135,13 @@ class CheckRequested(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChecksEnded(TurnEvent):
-    """`changes` and `own` are those of the turn with what the formatter did, None when it changed nothing."""
+    """`changes` and `own` are those of the turn with what the formatter did, None when it changed nothing. `cause` is what was
+    found out about why checks fail."""
 
     results: tuple[CheckResult, ...]
     changes: ChangeSet | None = None
     own: ChangeSet | None = None
+    cause: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,9 +30,9 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class Integration:
-    """`order` are the tasks whose results are in the union, as they were merged; `culprits` are those with which its checks
-    fail: one that fails alone, or two that pass alone and fail together. `before` is true when the checks fail without any of
-    the results; `probes` counts how often they were run to find out."""
+    """`order` are the tasks whose results are in the union, as they were merged, and `steps` the commits after each of them;
+    `culprits` are those with which its checks fail: one that fails alone, or two that pass alone and fail together. `before` is
+    true when the checks fail without any of the results; `probes` counts how often they were run to find out."""
 
     order: tuple[TaskId, ...] = ()
     overlaps: tuple[Overlap, ...] = ()
@@ -40,3 +40,4 @@ class Integration:
     culprits: tuple[TaskId, ...] = ()
     before: bool = False
     probes: int = 0
+    steps: tuple[str, ...] = ()

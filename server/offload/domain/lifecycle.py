@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from offload.domain.ask import Closing
+from offload.domain.ask import AskOutcome, Closing
 from offload.domain.errors import Defect
 from offload.domain.events import (
     ActivityChanged,
@@ -124,9 +124,8 @@ TRANSITIONS: Mapping[Phase, Mapping[type[Event], Target]] = {
         ChecksEnded: Phase.READY,
         StopRequested: Phase.CANCELLING,
         TurnFailed: Phase.FAILED,
-        WorkLost: Phase.RECOVERING,
     },
-    # The worker may win the race: what it says happened, happened.
+    # The worker may win the race, and so may the checks: what they say happened, happened.
     Phase.CANCELLING: {
         Rebased: Phase.CANCELLING,
         Integrated: Phase.CANCELLING,
@@ -138,6 +137,7 @@ TRANSITIONS: Mapping[Phase, Mapping[type[Event], Target]] = {
         AskClosed: Phase.CANCELLING,
         StopRequested: Phase.CANCELLING,
         TurnEnded: Phase.READY,
+        ChecksEnded: Phase.READY,
         Stopped: Phase.CANCELLED,
         StopIncomplete: Phase.FAILED,
         TurnFailed: Phase.FAILED,
@@ -229,7 +229,8 @@ def _apply(task: Task, event: Event) -> Task:  # noqa: PLR0912 - one case per ev
         case Snapshotted():
             return replace(task, base=event.base, notes=event.notes)
         case Rebased():
-            return _with_turn(replace(task, base=event.base, notes=(*task.notes, *event.notes)), start=event.start)
+            moved = replace(task, base=event.base, notes=(*task.notes, *event.notes))
+            return _with_turn(moved, start=event.start, marked=event.marked)
         case Integrated():
             return replace(task, integration=event.integration)
         case Admitted():
@@ -246,7 +247,7 @@ def _apply(task: Task, event: Event) -> Task:  # noqa: PLR0912 - one case per ev
             return _close(task, event)
         case TurnEnded():
             return _with_turn(
-                task,
+                replace(task, activity=None, asks={}),
                 text=event.text,
                 changes=event.changes,
                 own=event.own,
@@ -257,7 +258,7 @@ def _apply(task: Task, event: Event) -> Task:  # noqa: PLR0912 - one case per ev
                 checks=(),
             )
         case CheckRequested():
-            return _with_turn(replace(task, plan=event.plan), checks=())
+            return _with_turn(replace(_withdrawn(task, event.at), plan=event.plan), checks=(), cause="")
         case ChecksEnded():
             return _checked(task, event)
         case TurnFailed():
@@ -286,7 +287,7 @@ def _apply(task: Task, event: Event) -> Task:  # noqa: PLR0912 - one case per ev
                 onto=event.onto,
                 fix_round=event.fix_round,
             )
-            return replace(task, turns=(*task.turns, turn), asks={})
+            return replace(_withdrawn(task, event.at), turns=(*task.turns, turn))
         case StopRequested():
             return replace(task, stop_requested=True)
         case Landed():
@@ -296,7 +297,7 @@ def _apply(task: Task, event: Event) -> Task:  # noqa: PLR0912 - one case per ev
         case Rejected():
             return replace(task, rejections=(*task.rejections, event.rejection))
         case Closed():
-            return replace(task, closed=True)
+            return replace(_withdrawn(task, event.at), closed=True)
         case _:  # TurnSeen says only that the phase changed.
             return task
 
@@ -316,6 +317,7 @@ def _checked(task: Task, event: ChecksEnded) -> Task:
         checks=event.results,
         changes=event.changes or turn.changes,
         own=event.own if event.changes is not None else turn.own,
+        cause=event.cause,
     )
 
 
@@ -331,6 +333,12 @@ def _close(task: Task, event: AskClosed | ConsentClosed) -> Task:
         return task
     closing = Closing(ask, event.outcome, event.at, event.choice, event.message, event.by, event.key)
     return replace(task, asks=open_asks, closings=(*task.closings, closing))
+
+
+def _withdrawn(task: Task, at: float) -> Task:
+    """What a model asks about the result of a task that is over is not asked about another one."""
+    closings = (Closing(ask, AskOutcome.WITHDRAWN, at) for ask in task.asks.values())
+    return replace(task, asks={}, closings=(*task.closings, *closings))
 
 
 def _with_turn(task: Task, **changes: Any) -> Task:

@@ -27,7 +27,7 @@ def in_scope(path: str, allowed: Sequence[str]) -> bool:
 
 def overlap(one: Sequence[str], other: Sequence[str]) -> bool:
     """Whether two lists of allowed paths plainly name something in common: a pattern of one is for a pattern of the other."""
-    return any(matches(pattern, other) for pattern in one) or any(matches(pattern, one) for pattern in other)
+    return any(matches(each.strip("/"), other) for each in one) or any(matches(each.strip("/"), one) for each in other)
 
 
 @cache

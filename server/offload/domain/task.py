@@ -61,7 +61,8 @@ class TaskSpec:
     the shell commands that the worker may run without asking. `budget` holds the limits at the start. `key` is the caller's
     idempotency key, "" for none.
 
-    `allowed_paths` are the patterns (see `scope`) that the result is held against, empty for all of the workspace. `setup`,
+    `allowed_paths` are the patterns (see `scope`) that the result is held against, empty for all of the workspace;
+    `paths_named` says that the caller gave them, not the recipe. `setup`,
     `plan` and `carry` are the project's trusted ones as they were at the start. `after` are tasks whose results this one
     begins from; `integrates` are those that this one makes one result of: it has no worker then. `warnings` are plain
     sentences that were told at the start.
@@ -89,12 +90,13 @@ class TaskSpec:
     after: tuple[TaskId, ...] = ()
     integrates: tuple[TaskId, ...] = ()
     warnings: tuple[str, ...] = ()
+    paths_named: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Landing:
     """One acceptance of a result into the user's files. `paths` are relative to the workspace; `wanted` and `wanted_hunks` are
-    those that were asked for, empty for all, and `key` came with them; `unchanged` are those of `paths` that held the result
+    those that were asked for, empty for all, `wanted_outside` says whether those out of scope were, and `key` came with them; `unchanged` are those of `paths` that held the result
     before.
 
     `units` are the ids of the hunks and files that it brought, `buffers` those of `paths` that went to an editor's buffer, the
@@ -115,6 +117,7 @@ class Landing:
     before: str = ""
     after: str = ""
     wanted_hunks: tuple[str, ...] = ()
+    wanted_outside: bool = False
     by: str = ""
     undone_at: float | None = None
 
@@ -124,12 +127,14 @@ class Landing:
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """Parts of a result that a person does not want; `units` are ids of hunks and files, `reason` may be empty."""
+    """Parts of a result that a person does not want; `units` are ids of hunks and files, `reason` may be empty. `landings` is
+    how many landings there were before it."""
 
     turn: TurnId
     units: tuple[str, ...]
     at: float
     reason: str = ""
+    landings: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,9 +65,9 @@ class Turn:
     same. `budget` is the task's from this turn on; `worked_s` counts no waiting for a person; `key` is that of the follow-up.
 
     `claims` are the files that the worker's own tools say they wrote. `fix_round` counts the turns in a row, up to this one,
-    that failing checks began by themselves. `onto` says what the folder is brought onto before the worker begins ("files" for
+    that failing checks began by themselves; `cause` is what was found out about why checks fail. `onto` says what the folder is brought onto before the worker begins ("files" for
     the user's files as they are then, or the id of a task), "" for nothing; `start` is the commit of the folder as it was then,
-    "" where that is the result of the turn before.
+    "" where that is the result of the turn before; `marked` are the files that held marks of conflicts then.
     """
 
     id: TurnId
@@ -94,6 +94,8 @@ class Turn:
     fix_round: int = 0
     onto: str = ""
     start: str = ""
+    marked: tuple[str, ...] = ()
+    cause: str = ""
 
     @property
     def own_changes(self) -> ChangeSet | None:
@@ -107,4 +109,4 @@ class Turn:
     def doubts(self) -> str:
         """Why a person should look at a result that ended well: what was found when it ended, and checks that fail."""
         failing = [told(result) for result in self.checks if not result.passed]
-        return "; ".join(filter(None, (self.needs_review, *failing)))
+        return "; ".join(filter(None, (self.needs_review, *failing, self.cause)))
