@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from offload.processes import MARKER, Ended, Identity, Origin, Processes, alive, end_strays, identify, moment, strays
-from offload.processes.facts import command, environment, facts, works_in
+from offload.processes.facts import command, environment, facts, settled, works_in
 from offload.processes.strays import _group
 
 BOUND_S = 20
@@ -248,3 +248,27 @@ def test_of_a_process_that_is_gone_nothing_is_known():
     assert command(nobody) == "?"
     assert not works_in(nobody, Path("/"))
     assert _group(nobody) == 0
+
+
+class Beginning:
+    """A process that takes a program's place while it is looked at: `looks` times there is nothing to be seen."""
+
+    def __init__(self, looks, known):
+        self.looks = looks
+        self.known = known
+
+    def environ(self):
+        self.looks -= 1
+        return self.known if self.looks < 0 else {}
+
+    def cmdline(self):
+        return ["program"] if self.looks < 0 else []
+
+
+@pytest.mark.parametrize("known", [{"HOME": "/home/me"}, {}])
+def test_a_program_that_is_just_being_started_is_not_taken_for_one_with_an_emptied_environment(known):
+    """A person's program in the folder seemed to be a stray at that moment."""
+    beginning = Beginning(3, known)
+    assert settled(beginning) == known
+    assert beginning.looks == -1
+    assert settled(Beginning(3, known), looks=3) == {}

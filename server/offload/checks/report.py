@@ -20,7 +20,7 @@ ELEMENT_LIMIT = 500_000
 DEPTH_LIMIT = 100
 FILES_LIMIT = 1000
 NAMED = 50
-NAME_LIMIT = 200
+TEXT_LIMIT = 300  # characters
 
 Stamp = tuple[int, int, int, int]
 
@@ -45,7 +45,7 @@ class Reports:
         try:
             counts = self._counts()
         except _Unreadable as error:
-            return None, f"the report {self._pattern} cannot be read: {error}"
+            return None, _cut(f"the report {self._pattern} cannot be read: {error}")
         return counts, ""
 
     def _counts(self) -> TestCounts:
@@ -61,13 +61,15 @@ class Reports:
         for case in (case for path in new for case in self._cases(path)):
             if case.is_failure or case.is_error:
                 failed += 1
-                failing.append(_name(case))
+                if failed <= NAMED:
+                    failing.append(_name(case))
             elif case.is_skipped:
                 skipped += 1
             else:
                 passed += 1
-        more = [f"and {len(failing) - NAMED} more"] if len(failing) > NAMED else []
-        return TestCounts(passed, failed, skipped, (*failing[:NAMED], *more))
+        if failed > NAMED:
+            failing.append(f"and {failed - NAMED} more")
+        return TestCounts(passed, failed, skipped, tuple(failing))
 
     def _found(self) -> Iterator[tuple[Path, Stamp]]:
         if not _leads_inside(self._pattern):
@@ -89,7 +91,7 @@ class Reports:
             with _open(path) as file:
                 # Not by the parser that junitparser would take, which is lxml's where somebody has that.
                 root = ElementTree().parse(file, XMLParser(target=_Builder()))  # noqa: S314 - see _Builder
-        except (OSError, ParseError, ValueError) as error:
+        except (OSError, ParseError, ValueError, LookupError) as error:  # LookupError: an encoding that there is not
             raise _Unreadable(f"{name}: {error}") from None
         if root.tag not in ("testsuites", "testsuite"):
             raise _Unreadable(f"{name}: it is not JUnit XML")
@@ -141,5 +143,8 @@ def _leads_inside(pattern: str) -> bool:
 
 
 def _name(case: TestCase) -> str:
-    name = ".".join(part for part in (case.classname, case.name) if part) or "a test without a name"
-    return name if len(name) <= NAME_LIMIT else name[: NAME_LIMIT - 1] + "…"
+    return _cut(".".join(part for part in (case.classname, case.name) if part) or "a test without a name")
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= TEXT_LIMIT else text[: TEXT_LIMIT - 1] + "…"

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import psutil
 
@@ -27,6 +28,14 @@ class Facts:
     started: float
     on_terminal: bool
     ended: bool
+
+
+class Begun(Protocol):
+    """As much of a `psutil.Process` as is asked for what it was started with."""
+
+    def environ(self) -> dict[str, str]: ...
+
+    def cmdline(self) -> list[str]: ...
 
 
 def moment() -> float:
@@ -63,9 +72,19 @@ def works_in(pid: int, folder: Path) -> bool:
 def environment(pid: int) -> Mapping[str, str] | None:
     """What a process was started with; None for one of another user, or that is gone."""
     try:
-        return psutil.Process(pid).environ()
+        return settled(psutil.Process(pid))
     except (OSError, psutil.Error):
         return None
+
+
+def settled(process: Begun, looks: int = 100) -> Mapping[str, str]:
+    """The environment of a process that may just be taking a program's place: for a moment it seems to have neither environment
+    nor command line, as if somebody had emptied both."""
+    for _ in range(looks):
+        if (known := process.environ()) or process.cmdline():
+            return known
+        time.sleep(0.001)
+    return {}
 
 
 def command(pid: int) -> str:

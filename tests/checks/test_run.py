@@ -1,0 +1,193 @@
+"""Real commands, run as checks of a folder: what is known of them afterwards, and that nothing of them is left."""
+
+import asyncio
+import os
+import sys
+
+import psutil
+import pytest
+
+from offload.checks import ShellChecks
+from offload.domain.check import Check
+from offload.processes import MARKER, Processes
+
+BOUND_S = 20
+
+
+@pytest.fixture
+def folder(tmp_path):
+    folder = tmp_path / "task"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def run(folder):
+    async def run(command, *, environment=None, **options):
+        check = Check("tests", command, **options)
+        return await ShellChecks(Processes()).run(folder, check, os.environ if environment is None else environment)
+
+    return run
+
+
+def gone(pid):
+    return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+
+
+async def pid_in(path):
+    """The number that a command writes to a file, once it is there as a whole line."""
+    async with asyncio.timeout(BOUND_S):
+        while not (path.exists() and path.read_text().endswith("\n")):  # noqa: ASYNC110 - nobody tells us
+            await asyncio.sleep(0)
+        return int(path.read_text())
+
+
+async def test_a_command_that_ends_well_has_passed(run):
+    result = await run("echo fine; echo really >&2")
+    assert (result.name, result.command) == ("tests", "echo fine; echo really >&2")
+    assert (result.passed, result.exit_code, result.problem, result.tests) == (True, 0, "", None)
+    assert result.tail == "fine\nreally"
+    assert result.seconds > 0
+
+
+async def test_a_command_that_ends_with_another_status_has_failed(run):
+    result = await run("echo bad; exit 7")
+    assert (result.passed, result.exit_code, result.problem, result.tail) == (False, 7, "", "bad")
+
+
+async def test_it_runs_in_the_folder_without_input(run, folder):
+    assert (await run("pwd -P; cat; echo end")).tail == f"{folder.resolve()}\nend"
+
+
+async def test_a_command_that_is_not_there_has_failed_with_what_the_shell_says(run):
+    result = await run("no-such-command-at-all")
+    assert (result.passed, result.exit_code) == (False, 127)
+    assert "no-such-command-at-all" in result.tail
+
+
+async def test_a_command_over_its_time_limit_is_told_with_what_it_said(run):
+    result = await run("echo begun; exec sleep 600", timeout_s=2)
+    assert (result.passed, result.exit_code, result.problem) == (False, None, "timed out after 2 s")
+    assert result.tail == "begun"
+
+
+async def test_a_command_that_does_not_want_to_end_is_killed(run, folder):
+    result = await run("trap '' TERM; echo $$ > pid; while :; do sleep 0.1; done", timeout_s=2)
+    assert result.problem == "timed out after 2 s"
+    assert gone(int((folder / "pid").read_text()))
+
+
+async def test_a_command_that_a_signal_ended_is_told(run):
+    result = await run("echo begun; kill -9 $$")
+    assert (result.passed, result.exit_code, result.problem) == (False, None, "was ended by signal 9")
+    assert result.tail == "begun"
+
+
+async def test_a_command_that_cannot_be_started_is_told(run, folder):
+    result = await run("echo \0")
+    assert (result.passed, result.exit_code, result.problem) == (
+        False,
+        None,
+        "could not be started: embedded null byte",
+    )
+    folder.rmdir()
+    assert (await run("true")).problem.startswith("could not be started: [Errno 2]")
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        "sleep 600 & echo $! > pid",
+        "(sleep 600 & echo $! > pid) > out 2>&1",
+        "nohup sleep 600 > out 2>&1 & echo $! > pid",
+        "setsid sh -c 'echo $$ > pid; exec sleep 600' & while ! [ -s pid ]; do sleep 0.01; done",
+        "setsid sh -c 'echo $$ > pid; cd /; exec sleep 600' > out 2>&1 & while ! [ -s pid ]; do sleep 0.01; done",
+        "setsid env -i sh -c 'echo $$ > pid; exec sleep 600' > out 2>&1 & while ! [ -s pid ]; do sleep 0.01; done",
+    ],
+    ids=["background", "orphan", "nohup", "own session", "own session elsewhere", "own session, empty environment"],
+)
+@pytest.mark.parametrize("end", ["echo done", "exec sleep 600"], ids=["ends", "times out"])
+async def test_nothing_that_a_command_started_is_left(run, folder, start, end):
+    result = await run(f"{start}\n{end}", timeout_s=600 if end == "echo done" else 2)
+    assert gone(int((folder / "pid").read_text()))
+    assert result.passed == (end == "echo done")
+
+
+async def test_a_cancelled_check_leaves_nothing(run, folder):
+    async with asyncio.TaskGroup() as group:
+        check = group.create_task(run("sleep 600 & echo $! > pid; wait"))
+        pid = await pid_in(folder / "pid")
+        check.cancel()
+    assert gone(pid)
+
+
+async def test_programs_that_are_not_the_checks_are_left_alone(run, folder):
+    """A person's shell in a folder of ours, and what another task runs."""
+    person = await Processes().start(
+        ["sleep", "600"], cwd=folder, environment={"HOME": "/", "PATH": os.environ["PATH"]}
+    )
+    try:
+        assert (await run("true")).passed
+        assert person.alive()
+    finally:
+        await person.stop(grace_s=0)
+
+
+async def test_only_the_last_lines_are_kept(run):
+    result = await run("seq 1 100000")
+    lines = result.tail.splitlines()
+    assert lines[-1] == "100000"
+    assert lines == [str(number) for number in range(100001 - len(lines), 100001)]
+    assert 3900 < len(result.tail) <= 4000
+
+
+async def test_an_endless_output_is_no_trouble(run):
+    result = await run("yes", timeout_s=2)
+    assert result.problem == "timed out after 2 s"
+    assert set(result.tail.splitlines()) == {"y"}
+    assert len(result.tail) <= 4000
+
+
+@pytest.mark.parametrize("ending", ["", "\\n"])
+@pytest.mark.parametrize("before", ["", "a", "ab"])
+async def test_a_line_without_an_end_is_cut_between_characters(run, before, ending):
+    code = f"import sys; sys.stdout.buffer.write(('{before}' + '\u20ac' * 20000 + '{ending}').encode())"
+    assert (await run(f'"{sys.executable}" -c "{code}"')).tail == "\u20ac" * 4000
+
+
+async def test_characters_are_never_cut_where_bytes_are_dropped(run):
+    code = r"import sys; sys.stdout.buffer.write(('\U0001f600' * 5000 + '\n').encode()[:-2])"
+    assert (await run(f"'{sys.executable}' -c \"{code}\"")).tail == "\U0001f600" * 3999 + "\ufffd"
+
+
+async def test_output_that_is_no_text_is_shown_with_replacements(run):
+    assert (await run(r"printf 'a\377b\033[0m\n'")).tail == "a\ufffdb\x1b[0m"
+
+
+async def test_the_environment_is_the_callers_without_what_is_offloads_or_gits(run):
+    given = {
+        "PATH": os.environ["PATH"],
+        "HOME": "/home/me",
+        "TOKEN": "t",
+        "OFFLOAD_STATE_DIR": "/s",
+        "GIT_DIR": "/g",
+        "GIT_INDEX_FILE": "/i",
+    }
+    seen = dict(line.split("=", 1) for line in (await run("env", environment=given)).tail.splitlines())
+    assert {name: seen.get(name) for name in given} == {
+        **given,
+        "OFFLOAD_STATE_DIR": None,
+        "GIT_DIR": None,
+        "GIT_INDEX_FILE": None,
+    }
+
+
+async def test_a_check_carries_the_mark_by_which_offload_refuses_a_workers_own_calls(run):
+    first, second = [(await run(f"echo ${MARKER}", environment={MARKER: "given"})).tail for _ in range(2)]
+    assert first.startswith("check-")
+    assert first != second
+
+
+async def test_many_checks_can_run_at_a_time(run):
+    results = await asyncio.gather(*(run(f"echo {number}") for number in range(8)))
+    assert [result.tail for result in results] == [str(number) for number in range(8)]
