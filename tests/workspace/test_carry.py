@@ -10,6 +10,7 @@ import pytest
 from offload.domain.errors import GitFailed, StorageFailed
 from offload.processes import Processes
 from offload.workspace import GitWorkspaces, carry
+from offload.workspace.repository import Repository
 from tests.workspace.repositories import commit_all, fingerprint, git
 
 
@@ -284,3 +285,9 @@ async def test_our_own_folder_inside_of_the_users_is_not_carried(root):
         folder = await workspace.open_folder("t1", root, base, [".local", "*.local"])
 
         assert below(folder) == {".local/kept.local", "settings.local"}
+
+
+def test_what_goes_away_before_it_is_looked_at_stays_out(root, tmp_path):
+    load = carry.select(Repository(tmp_path / "private", root, root), ["gone"], carry.Wanted(["gone"], [], tmp_path))
+
+    assert (load.entries, load.files) == ([], 0)

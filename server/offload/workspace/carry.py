@@ -66,7 +66,7 @@ async def carry(
 ) -> None:
     """Copy into `clone`, fresh from its checkout, and write down in `record` what was copied."""
     ignored = await _ignored(git, repository, clone)
-    load = await asyncio.to_thread(_select, repository, ignored, wanted)
+    load = await asyncio.to_thread(select, repository, ignored, wanted)
     for batch in await asyncio.to_thread(_prepare, repository.top, clone, load):
         await _copy(processes, batch)
     await asyncio.to_thread(_hide, clone, load.entries)
@@ -103,7 +103,7 @@ async def _ignored(git: Git, repository: Repository, clone: Path) -> list[str]:
     return [path.rstrip("/") for path in os.fsdecode(listed.stdout).split("\0")[:-1]]
 
 
-def _select(repository: Repository, ignored: Sequence[str], wanted: Wanted) -> Load:
+def select(repository: Repository, ignored: Sequence[str], wanted: Wanted) -> Load:
     """Look through the ignored folders for what is wanted, and through that for what must stay out. Links are not followed."""
     load = Load()
     waiting = [(path, False) for path in ignored]

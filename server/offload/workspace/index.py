@@ -81,7 +81,8 @@ def not_behind_links(folder: Path, paths: Sequence[str]) -> list[str]:
 
 
 async def write_tree(git: Git, repository: Repository, index: Path) -> str:
-    written = await git.ours(repository.private, "write-tree", index=index)
+    # In a partial clone files that are not checked out have no objects here, and need none.
+    written = await git.ours(repository.private, "write-tree", "--missing-ok", index=index)
     return written.stdout.decode().strip()
 
 

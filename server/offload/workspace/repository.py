@@ -14,6 +14,7 @@ import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from offload.domain.errors import GitFailed, NotAWorkspace
@@ -34,7 +35,8 @@ BY_VALUE = (
     "core.trustctime",
 )
 """The user's settings that say how files and objects correspond; handed on by value."""
-FOR_NOTES = ("extensions.partialclone", "filter.lfs.clean")
+PARTIAL = ("extensions.partialclone", "remote.*.promisor")
+FOR_NOTES = (*PARTIAL, "filter.lfs.clean")
 COPIED = ("info/exclude", "info/attributes", "info/sparse-checkout", "shallow")
 
 
@@ -81,7 +83,7 @@ async def examine(git: Git, state_folder: Path, root: Path) -> Repository:
         raise NotAWorkspace(f"{root} is not a folder that can be read; name the folder that you work in.")
     paths = [part for name in ("objects", "index", *COPIED) for part in ("--git-path", name)]
     asked = ["--path-format=absolute", "--show-toplevel", "--show-prefix", "--show-object-format", *paths]
-    wanted = "|".join((*BY_VALUE, *FOR_NOTES)).replace(".", r"\.")
+    wanted = "|".join((*BY_VALUE, *FOR_NOTES)).replace(".", r"\.").replace("*", ".*")
     # With --verify a repository without a commit is an answer (status 1), not an error.
     found, set_by_user = await together(
         git.users(root, "rev-parse", *asked, "--quiet", "--verify", "HEAD"),
@@ -96,6 +98,8 @@ async def examine(git: Git, state_folder: Path, root: Path) -> Repository:
     top, prefix, object_format, objects, index, *rest = os.fsdecode(found.stdout).split("\n")
     if len(rest) != len(COPIED) + (2 if found.returncode == 0 else 1):
         raise NotAWorkspace(f"{root!r} has a line break in its path, which is not supported; use another folder.")
+    if not _same(Path(top, prefix), root):
+        raise NotAWorkspace(f"git keeps the files of {root} in {top} (core.worktree); name that folder.")
     return Repository(
         private,
         root,
@@ -115,9 +119,13 @@ def _usable(root: Path) -> bool:
     return root.is_dir() and os.access(root, os.R_OK | os.X_OK)
 
 
+def _same(one: Path, other: Path) -> bool:
+    return one.samefile(other)
+
+
 def _notes(top: Path, settings: Mapping[str, str]) -> tuple[str, ...]:
     notes = []
-    if "extensions.partialclone" in settings:
+    if any(fnmatchcase(name, partial) for name in settings for partial in PARTIAL):
         notes.append("This is a partial clone: what git has not fetched yet is missing in the copy.")
     if (top / ".gitmodules").exists():
         notes.append("Submodules are not in the copy: their folders are empty.")
