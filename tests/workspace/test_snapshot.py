@@ -331,15 +331,52 @@ async def test_variables_that_point_git_elsewhere_are_not_inherited(root, tmp_pa
         assert (await workspace.snapshot(root, {})).base
 
 
-async def test_starts_that_come_together_share_a_snapshot_and_get_a_folder_each(workspace, root):
-    """Public trouble report: of 16 parallel `git worktree add` 10 failed on a lock (H19)."""
-    (root / "b.txt").write_text("dirty\n")
-    snapshots = await asyncio.gather(*(workspace.snapshot(root, {}) for _ in range(16)))
-    (base,) = {one.base for one in snapshots}
-    folders = await asyncio.gather(*(workspace.open_folder(f"t{n}", root, base) for n in range(16)))
+async def start(workspace, root, task, base=""):
+    """As core does it; with a `base` that nobody knows it fails after the snapshot."""
+    taken = await workspace.snapshot(root, {})
+    return await workspace.open_folder(task, root, base or taken.base), taken.base
 
-    assert len(set(folders)) == 16
-    assert {(folder / "b.txt").read_text() for folder in folders} == {"dirty\n"}
+
+@pytest.fixture
+def tracking(root, tmp_path):
+    """A clone on a branch that has an upstream, with a change in it."""
+    clone = tmp_path / "clone"
+    git(tmp_path, "clone", "-q", str(root), str(clone))
+    git(clone, "checkout", "-q", "-b", "topic", "--track", "origin/main")
+    (clone / "b.txt").write_text("dirty\n")
+    return clone
+
+
+async def test_sixteen_starts_at_once_on_a_branch_with_an_upstream_get_a_folder_each(workspace, tracking):
+    """Public trouble report: of 16 parallel `git worktree add` 10 failed on a lock, yet all 16 branches were there (PA01, H19)."""
+    before = fingerprint(tracking)
+    started = await asyncio.gather(*(start(workspace, tracking, f"t{n}") for n in range(16)))
+    for folder, _ in started:
+        (folder / "b.txt").write_text(f"{folder}\n")
+    results = await asyncio.gather(*(workspace.collect(f"t{n}", tracking, base) for n, (_, base) in enumerate(started)))
+
+    assert len({folder for folder, _ in started}) == 16
+    assert len({base for _, base in started}) == 1
+    assert len({result.result for result in results}) == 16
+    assert {git(folder, "branch", "--list") for folder, _ in started} == {"* (no branch)"}
+    assert fingerprint(tracking) == before
+
+
+async def test_starts_that_fail_among_others_leave_no_branch_no_lock_and_no_folder(workspace, tracking, tmp_path):
+    """PA01, H19: the losers of the race left orphan branches."""
+    before = fingerprint(tracking)
+    bases = ["", "1" * 40] * 8
+    tried = await asyncio.gather(
+        *(start(workspace, tracking, f"t{n}", base) for n, base in enumerate(bases)), return_exceptions=True
+    )
+    for number in range(1, 16, 2):
+        await workspace.release(f"t{number}", tracking)
+
+    assert [isinstance(one, GitFailed) for one in tried] == [False, True] * 8
+    assert fingerprint(tracking) == before
+    assert len(list((tmp_path / "state" / "tasks").iterdir())) == 8
+    (private,) = (tmp_path / "state" / "repositories").iterdir()
+    assert len(list((private / "tasks").glob("*.json"))) == 8
 
 
 async def test_a_snapshot_is_never_older_than_its_call(workspace, root):
