@@ -38,13 +38,13 @@ class HeldWorkspace(FakeWorkspace):
                 self.cancelled.append(name)
                 raise
 
-    async def snapshot(self, root, buffers):
+    async def snapshot(self, root, buffers, never_send=()):
         await self._wait("snapshot")
-        return await super().snapshot(root, buffers)
+        return await super().snapshot(root, buffers, never_send)
 
-    async def open_folder(self, task, root, base):
+    async def open_folder(self, task, root, base, carry=(), never_send=()):
         await self._wait("open_folder")
-        return await super().open_folder(task, root, base)
+        return await super().open_folder(task, root, base, carry, never_send)
 
     async def collect(self, task, root, base):
         await self._wait("collect")

@@ -40,13 +40,13 @@ class TroubledWorkspace(FakeWorkspace):
         if name in self.troubles:
             raise self.troubles[name]
 
-    async def snapshot(self, root, buffers):
+    async def snapshot(self, root, buffers, never_send=()):
         self._meet("snapshot")
-        return await super().snapshot(root, buffers)
+        return await super().snapshot(root, buffers, never_send)
 
-    async def open_folder(self, task, root, base):
+    async def open_folder(self, task, root, base, carry=(), never_send=()):
         self._meet("open_folder")
-        return await super().open_folder(task, root, base)
+        return await super().open_folder(task, root, base, carry, never_send)
 
     async def collect(self, task, root, base):
         self._meet("collect")

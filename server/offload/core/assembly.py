@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 
+from offload.core.briefing import Briefing
 from offload.core.delegation import Delegation
 from offload.core.documents import Documents
 from offload.core.feed import Feed
@@ -47,9 +48,11 @@ async def open_core(
             raise UnknownWorker(f"the worker {name!r} is not there any more; there are {', '.join(workers)}")
         return workers[name]
 
+    documents = Documents()
+    unsaved = Briefing(workspace, source, documents).unsaved
     async with (
         Ledger(journal, Feed(), clock) as ledger,
-        Supervisor(ledger, workspace, worker, limits, defect) as supervisor,
+        Supervisor(ledger, workspace, worker, checks, unsaved, limits, defect) as supervisor,
     ):
         await recover(ledger, supervisor, environment)
         yield Delegation(
@@ -59,7 +62,7 @@ async def open_core(
             source,
             recipes,
             projects,
-            Documents(),
+            documents,
             workers,
             default_route,
             default_profile,

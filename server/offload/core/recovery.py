@@ -1,7 +1,8 @@
 """What becomes of tasks that were live when the last hub ended.
 
-A queued one waits again. Of every other it is said at once that its work is being looked for, and its turn is run again in
-resume mode: the worker meets it where it is, collects what it finished meanwhile, or says that nobody works on it any more.
+A queued one waits again, and one that was being checked is checked once more: its worker's part is over and recorded. Of every
+other it is said at once that its work is being looked for, and its turn is run again in resume mode: the worker meets it where it
+is, collects what it finished meanwhile, or says that nobody works on it any more.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ async def recover(ledger: Ledger, supervisor: Supervisor, environment: Mapping[s
     """
     live = [task for task in ledger.all() if task.live]
     for task in [task for task in live if task.phase is not Phase.QUEUED]:
-        if task.phase is not Phase.RECOVERING:
+        if task.phase is not Phase.RECOVERING and task.turn.changes is None:
             lost = WorkLost(at=ledger.clock.now(), turn=task.turn.id, reason=REASON)
             task = await ledger.record(task.id, lost)  # noqa: PLW2901 - the same task, later
         supervisor.launch(task, environment)

@@ -1,11 +1,10 @@
-"""One task's life: snapshot, place, folder, worker, result. Every turn runs in the supervisor's task group, owned by nobody
+"""One task's life: snapshot, place, folder, worker, result, checks. Every turn runs in the supervisor's task group, owned by nobody
 who asked for it: a request, an editor or a front may go away and the turn goes on."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,51 +12,33 @@ from types import TracebackType
 from typing import Any
 
 from offload.core.admission import Admission
-from offload.core.asks import Asks, not_open, with_always
+from offload.core.asks import Asks, not_open
+from offload.core.checking import Checking
+from offload.core.collecting import collected
+from offload.core.fixing import fix_round
 from offload.core.ledger import Ledger
 from offload.core.limits import Limits, overdrawn
-from offload.core.ports import (
-    AskOpened,
-    AskOver,
-    Doing,
-    End,
-    Failed,
-    Halted,
-    Happening,
-    Lost,
-    Opened,
-    Said,
-    Seen,
-    TurnOrder,
-    Used,
-    Worker,
-    Workspace,
-)
+from offload.core.ports import Checks, End, Worker, Workspace
+from offload.core.preparing import Preparing, Unprepared, Unsaved
 from offload.core.record import Record
-from offload.core.run import Run, stop_when_due
-from offload.core.verdict import bounded, verdict, verdict_unread
+from offload.core.run import Interrupted, Run
+from offload.core.verdict import bounded, broken_off, halted, verdict, verdict_unread
 from offload.core.watch import BUDGET, Watch
+from offload.core.working import Working
 from offload.domain.ask import Answer, AskId
-from offload.domain.change import ChangeSet
-from offload.domain.errors import Defect, OffloadError, TurnLost
+from offload.domain.errors import OffloadError
 from offload.domain.events import (
-    ActivityChanged,
     Admitted,
-    Asked,
-    SessionOpened,
+    ChecksEnded,
+    Event,
     Snapshotted,
     StopRequested,
+    TurnEnded,
     TurnEvent,
     TurnFailed,
-    TurnSeen,
-    UsageSeen,
-    WorkLost,
 )
 from offload.domain.task import Phase, Task, TaskId
 from offload.domain.turn import Failure, TurnId
-
-LOOKS = 3  # how often a worker that goes away is tried in one turn
-
 
 # Starting git holds the loop for a few milliseconds; whoever started the task has his answer first, which takes an edge a few
 # steps of the loop.
@@ -65,14 +46,16 @@ STEPS_FOR_THE_ANSWER = 100
 
 
 class Supervisor:
-    """Runs turns; `worker` gives the worker of a name. To be used as an async context manager: on leaving, turns that run
-    are let go of as they stand."""
+    """Runs turns; `worker` gives the worker of a name, `unsaved` what editors have not saved in a workspace. To be used as an
+    async context manager: on leaving, turns that run are let go of as they stand."""
 
     def __init__(
         self,
         ledger: Ledger,
         workspace: Workspace,
         worker: Callable[[str], Worker],
+        checks: Checks,
+        unsaved: Unsaved,
         limits: Limits,
         defect: Callable[[str, BaseException], None],
     ) -> None:
@@ -83,10 +66,12 @@ class Supervisor:
         self._limits = limits
         self._defect = defect
         self._record = Record(ledger, defect)
+        self._preparing = Preparing(ledger, workspace, checks, self._record, unsaved)
+        self._working = Working(ledger, self._record, worker, limits, self._beside, defect)
+        self._checking = Checking(workspace, checks, self._record, ledger.clock)
         self._runs: dict[TurnId, Run] = {}
         self._group = asyncio.TaskGroup()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._letting_go = False
         self.admission = Admission(limits.tasks_per_workspace, self._moved)
 
     async def __aenter__(self) -> Supervisor:
@@ -96,7 +81,7 @@ class Supervisor:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._letting_go = True
+        self._working.letting_go = True
         for running in self._tasks:
             running.cancel()
         # No task raises, so whatever the house is left for is raised as it is, not as the group's.
@@ -104,10 +89,11 @@ class Supervisor:
 
     def launch(self, task: Task, environment: Mapping[str, str]) -> None:
         """Run the task's last turn; returns at once. A hub that ends launches nothing: the next one finds the task."""
-        if not self._letting_go:
+        if not self._working.letting_go:
             look = partial(self._ledger.get, task.id)
             watch = Watch(look, self._ledger.all, self._workspace, self._clock, self._limits)
-            run = Run(task.turn.id, environment, watch, resumed=task.phase is Phase.RECOVERING)
+            resumed = task.phase is Phase.RECOVERING
+            run = Run(task.turn.id, environment, watch, resumed, interrupted=task.stop_requested)
             beside = partial(self._beside, run)
             run.asks = Asks(task.id, run.turn, self._ledger, self._limits.ask_timeout_s, beside, self._defect)
             self._runs[run.turn] = run
@@ -132,8 +118,10 @@ class Supervisor:
             if run is not None and task.phase is Phase.CANCELLED:
                 del self._runs[run.turn]
                 run.running.cancel()
-            elif run is not None and run.worker_turn is not None and task.stop_requested:
-                self._beside(run, f"the stop of task {task.id}", run.worker_turn.stop)
+            elif run is not None and task.stop_requested:
+                run.interrupt()
+                if run.worker_turn is not None:
+                    self._beside(run, f"the stop of task {task.id}", run.worker_turn.stop)
 
         return await self._ledger.decide(task_id, request, follow)
 
@@ -177,30 +165,85 @@ class Supervisor:
         try:
             # The end is recorded when the place is free again, so that whoever sees it can go on at once.
             ended = await self._turn(task_id, run)
-            await self._record.event(task_id, replace(ended, worked_s=run.watch.worked_s))
+            await self._record_end(task_id, run, replace(ended, worked_s=run.watch.worked_s))
         except Exception as error:  # noqa: BLE001 - the edge of the turn: what goes wrong ends this turn, not the hub.
-            failure = self._record.failure(task_id, error)
-            await self._record.event(task_id, TurnFailed(at=self._clock.now(), turn=run.turn, failure=failure))
+            failed = broken_off(self._ledger.get(task_id), self._clock.now(), self._record.failure(task_id, error))
+            await self._record.event(task_id, failed)
         finally:
             self._runs.pop(run.turn, None)
 
+    async def _record_end(self, task_id: TaskId, run: Run, ended: TurnEvent) -> None:
+        """Write down the end of a turn, and the turn that failing checks make of it in the same step: nobody sees the task as
+        ready in between."""
+
+        def end(task: Task) -> list[Event]:
+            if not isinstance(ended, ChecksEnded):
+                return [ended]
+            return [ended, *fix_round(task, ended, self._overdrawn(task))]
+
+        def go_on(task: Task) -> None:
+            if task.turn.id != run.turn:
+                self.launch(task, run.environment)
+
+        decide = partial(self._ledger.decide, task_id, end, go_on)
+        await self._record.stored(task_id, type(ended).__name__, decide)
+
     async def _turn(self, task_id: TaskId, run: Run) -> TurnEvent:
-        """Do the turn, and say how it ended."""
+        """Do the turn, or what is left of it, and say how it ended."""
         task = self._ledger.get(task_id)
-        root = Path(task.spec.workspace)
-        if not task.base:
-            taken = await self._workspace.snapshot(root, task.spec.buffers)
-            snapshotted = Snapshotted(at=self._clock.now(), turn=run.turn, base=taken.base, notes=taken.notes)
-            task = await self._record.event(task_id, snapshotted)
-        if task.phase is Phase.QUEUED and self.admission.full(task.spec.workspace):
-            self._spawn(f"the check of task {task_id}", partial(self._check, task, run))
-        async with self.admission.place(task.spec.workspace, task_id, at_once=run.resumed):
+        # The worker has ended then: an earlier hub recorded it, or somebody asked for the checks alone.
+        done = task.turn.changes is not None
+        try:
+            if not task.base:
+                task = await self._snapshot(task, run)
             if task.phase is Phase.QUEUED:
-                await self._record.event(task_id, Admitted(at=self._clock.now(), turn=run.turn))
-                tasks, daily_cost, now = self._ledger.all(), self._limits.daily_cost, self._clock.now()
-                if reached := overdrawn(tasks, task.spec.workspace, daily_cost, now):
-                    return TurnFailed(at=now, turn=run.turn, failure=Failure(BUDGET, f"it was not begun: {reached}"))
-            return await self._verdict(task_id, run, await self._end(task_id, run, root))
+                await self._wait(task, run)
+            async with self.admission.place(task.spec.workspace, task_id, at_once=run.resumed or done):
+                return await (self._checking.result(task, run, found=True) if done else self._begun(task, run))
+        except Unprepared as error:
+            return broken_off(self._ledger.get(task_id), self._clock.now(), error.failure)
+        except Interrupted:
+            return halted(self._ledger.get(task_id), self._clock.now())
+
+    async def _snapshot(self, task: Task, run: Run) -> Task:
+        spec = task.spec
+        taken = await self._workspace.snapshot(Path(spec.workspace), spec.buffers, spec.never_send)
+        snapshotted = Snapshotted(at=self._clock.now(), turn=run.turn, base=taken.base, notes=taken.notes)
+        return await self._record.event(task.id, snapshotted)
+
+    async def _wait(self, task: Task, run: Run) -> None:
+        """For the tasks that it comes after; who waits, for them or for a place, is told at once when it is in vain."""
+        waits = self._preparing.waits(task)
+        if (waits or self.admission.full(task.spec.workspace)) and not task.spec.integrates:
+            self._spawn(f"the check of task {task.id}", partial(self._check, task, run))
+        if waits:
+            await self._preparing.others(task)
+
+    async def _begun(self, task: Task, run: Run) -> TurnEvent:
+        """A turn that has its place, to its end."""
+        if task.phase is Phase.QUEUED:
+            task = await self._record.event(task.id, Admitted(at=self._clock.now(), turn=run.turn))
+            if reached := self._overdrawn(task):
+                failure = Failure(BUDGET, f"it was not begun: {reached}")
+                return TurnFailed(at=self._clock.now(), turn=run.turn, failure=failure)
+        ended = await self._made(task, run)
+        if not isinstance(ended, TurnEnded) or not ended.to_check:
+            return ended
+
+        def go_on_to_checks(now: Task) -> list[Event]:
+            return [] if now.stop_requested else [replace(ended, worked_s=run.watch.worked_s)]
+
+        record = partial(self._ledger.decide, task.id, go_on_to_checks)
+        task = await self._record.stored(task.id, type(ended).__name__, record)
+        return await self._checking.result(task, run, found=False) if task.phase is Phase.CHECKING else ended
+
+    async def _made(self, task: Task, run: Run) -> TurnEvent:
+        """What was made of the turn, and how that ended; its checks come later."""
+        folder = await self._preparing.folder(task, run)
+        return await self._verdict(task.id, run, await self._working.end(task.id, run, folder))
+
+    def _overdrawn(self, task: Task) -> str:
+        return overdrawn(self._ledger.all(), task.spec.workspace, self._limits.daily_cost, self._clock.now())
 
     async def _check(self, task: Task, run: Run) -> None:
         """A turn that must wait is told at once when it waits in vain."""
@@ -219,136 +262,15 @@ class Supervisor:
 
             await self._ledger.decide(task.id, fail, follow)
 
-    async def _end(self, task_id: TaskId, run: Run, root: Path) -> End:
-        """How the worker ended. One that went away is looked for: it may have finished before, or not have begun."""
-        lost: Lost | None = None
-        for _ in range(LOOKS):
-            task = self._ledger.get(task_id)
-            order = TurnOrder(
-                task=task_id,
-                turn=run.turn,
-                title=task.spec.title,
-                folder=await self._workspace.open_folder(task_id, root, task.base),
-                prompt=task.turn.prompt,
-                route=task.turn.asked,
-                commands=task.spec.commands,
-                session=task.turn.session,
-                environment=run.environment,
-                resume=run.resumed or task.phase is Phase.RECOVERING,
-                profile=task.spec.profile,
-            )
-            end = await self._work(task_id, run, order)
-            if not isinstance(end, Lost):
-                return end
-            lost = lost or end
-            phase = self._ledger.get(task_id).phase
-            if phase is Phase.CANCELLING:
-                return lost
-            if phase is not Phase.RECOVERING:
-                await self._record.event(task_id, WorkLost(at=self._clock.now(), turn=run.turn, reason=end.reason))
-            if end.sure:
-                return lost
-        assert lost is not None
-        return lost
-
-    async def _work(self, task_id: TaskId, run: Run, order: TurnOrder) -> End:
-        """Follow the worker to the end of the turn; what goes wrong on the way is an end as well."""
-        end: End | None = None
-        may_be_out = order.resume and bool(order.session)
-        try:
-            if self._stopping(task_id) and not may_be_out:
-                return Halted()
-            async with self._worker(order.route.worker).turn(order) as worker_turn:
-                if self._stopping(task_id) and not may_be_out:  # There is nothing to wait for.
-                    return Halted()
-                run.worker_turn = run.asks.worker_turn = worker_turn
-                self._beside(run, f"the watch of task {task_id}", run.watch.run)
-                self._beside(run, f"the limits of task {task_id}", partial(stop_when_due, run.watch, worker_turn))
-                try:
-                    if self._stopping(task_id):
-                        await worker_turn.stop()
-                    async for event in worker_turn.events():
-                        if isinstance(event, End):
-                            end = event
-                        else:
-                            await self._note(task_id, run, event)
-                except Exception:
-                    # Nobody follows the worker from here on, so it must not go on.
-                    with suppress(OffloadError):
-                        await worker_turn.stop()
-                    raise
-                finally:
-                    await self._end_beside(run)
-        except Exception as error:
-            if self._letting_go:  # The worker was told to let go and fell over it; the next hub finds the turn.
-                raise asyncio.CancelledError from error
-            if end is None:
-                return self._broken(task_id, run, error)
-            self._defect(f"the worker of task {task_id} after its end", error)
-        return end or Failed(Failure(TurnLost.code, "the worker went away without saying how the turn ended"), run.text)
-
-    def _broken(self, task_id: TaskId, run: Run, error: Exception) -> End:
-        """What an error of the worker means. One that cannot be met again is lost, for whatever reason."""
-        expected = isinstance(error, OffloadError) and not isinstance(error, Defect)
-        recovering = self._ledger.get(task_id).phase is Phase.RECOVERING
-        if isinstance(error, TurnLost) or (expected and recovering):
-            return Lost(str(error), run.text, sure=not isinstance(error, TurnLost))
-        return Failed(self._record.failure(task_id, error), run.text)
-
-    def _stopping(self, task_id: TaskId) -> bool:
-        return self._ledger.get(task_id).stop_requested
-
-    async def _end_beside(self, run: Run) -> None:
-        """A stop or a denial that comes late would meet the next turn of the session."""
-        run.worker_turn = run.asks.worker_turn = None
-        for beside in run.beside:
-            beside.cancel()
-        await asyncio.gather(*run.beside, return_exceptions=True)
-
-    async def _note(self, task_id: TaskId, run: Run, event: Happening) -> None:
-        """Record one thing that the worker did."""
-        at, turn = self._clock.now(), run.turn
-        match event:
-            case Opened():
-                await self._record.event(task_id, SessionOpened(at=at, turn=turn, session=event.session))
-            case Seen():
-                await self._record.event(task_id, TurnSeen(at=at, turn=turn))
-            case Doing():
-                await self._record.event(task_id, ActivityChanged(at=at, turn=turn, activity=event.activity))
-            case Said():
-                run.text = (run.text + event.text)[-self._limits.live_text :]
-            case Used():
-                worked_s = run.watch.worked_s
-                seen = UsageSeen(at=at, turn=turn, usage=event.usage, ran=event.ran, worked_s=worked_s)
-                await self._record.event(task_id, seen)
-            case AskOpened():
-                await self._record.event(task_id, Asked(at=at, turn=turn, ask=with_always(event.ask)))
-                run.asks.opened(event.ask.id)
-            case AskOver():
-                closed = run.asks.over(event)
-                await self._record.stored(task_id, "AskClosed", lambda: run.asks.close(closed))
-            case _:
-                pass  # `Alive` is for the watch alone.
-        run.watch.noted(event)
-
     async def _verdict(self, task_id: TaskId, run: Run, end: End) -> TurnEvent:
         """How the turn ended, with what the worker changed read from git first, so that no status is early."""
         task = self._ledger.get(task_id)
         at, end = self._clock.now(), bounded(end)
         try:
-            changes, own = await self._record.stored(task_id, "the result", lambda: self._collect(task))
+            found = await self._record.stored(task_id, "the result", lambda: collected(self._workspace, task))
         except OffloadError as error:
             return verdict_unread(task, at, end, error)
-        return verdict(task, at, end, changes, own, run.watch.why)
-
-    async def _collect(self, task: Task) -> tuple[ChangeSet, ChangeSet | None]:
-        """All since the task's base; and what the turn did, where an earlier one left something."""
-        root = Path(task.spec.workspace)
-        changes = await self._workspace.collect(task.id, root, task.base)
-        earlier = next((turn.changes.result for turn in reversed(task.turns[:-1]) if turn.changes), task.base)
-        if earlier == task.base:
-            return changes, None
-        return changes, await self._workspace.between(root, earlier, changes.result)
+        return verdict(task, at, end, found, run.watch.why)
 
     def _moved(self, task_id: TaskId) -> None:
         self._ledger.feed.publish(self._ledger.get(task_id))

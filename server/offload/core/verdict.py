@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from offload.core.collecting import Collected
 from offload.core.ports import End, Failed, Halted, Lost, Unstopped
-from offload.domain.change import ChangeSet
 from offload.domain.errors import OffloadError
 from offload.domain.events import CannotResume, StopIncomplete, Stopped, TurnEnded, TurnEvent, TurnFailed
 from offload.domain.route import differences
@@ -17,12 +17,9 @@ TRANSCRIPT = 1 << 20  # characters of a turn's final text that are kept
 MESSAGE = 1 << 12  # and of the reason of a failure
 
 
-def verdict(
-    task: Task, at: float, end: End, changes: ChangeSet, own: ChangeSet | None, why: Failure | None
-) -> TurnEvent:
-    """The end of the task's last turn; `why` is what the watch stopped it for, None when it did not. `changes` are all since
-    the task's base, `own` those of this turn where an earlier one left something."""
-    turn = task.turn.id
+def verdict(task: Task, at: float, end: End, found: Collected, why: Failure | None) -> TurnEvent:
+    """The end of the task's last turn; `why` is what the watch stopped it for, None when it did not."""
+    turn, changes, own = task.turn.id, found.changes, found.own
     if isinstance(end, Unstopped):
         survivors = end.survivors
         return StopIncomplete(at=at, turn=turn, survivors=survivors, text=end.text, changes=changes, own=own)
@@ -47,6 +44,8 @@ def verdict(
         ran=end.ran,
         usage=end.usage,
         needs_review="; ".join(doubts),
+        to_check=bool(task.plan and changes.files),
+        claims=end.claims,
     )
 
 
@@ -58,6 +57,18 @@ def verdict_unread(task: Task, at: float, end: End, error: OffloadError) -> Turn
     message = f"the worker ended, but its changes could not be read: {error}; its folder is kept"
     failure = end.failure if isinstance(end, Failed) else Failure("collect", message)
     return TurnFailed(at=at, turn=turn, failure=failure, text=end.text)
+
+
+def broken_off(task: Task, at: float, failure: Failure) -> TurnFailed:
+    """The end of a turn that cannot go on; what was recorded of it is kept."""
+    turn = task.turn
+    return TurnFailed(at=at, turn=turn.id, failure=failure, text=turn.text, changes=turn.changes, own=turn.own)
+
+
+def halted(task: Task, at: float) -> Stopped:
+    """The end of a turn in which no worker is, after a stop; what was recorded of it is kept."""
+    turn = task.turn
+    return Stopped(at=at, turn=turn.id, text=turn.text, changes=turn.changes, own=turn.own)
 
 
 def bounded(end: End) -> End:

@@ -1,0 +1,22 @@
+"""The part of a result that other tasks may build on: what nobody has rejected, and what its task was allowed to change."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from offload.core.ports import Workspace
+from offload.core.refusals import newest_changes
+from offload.domain.change import ChangeSet
+from offload.domain.review import ReviewState, outside, review
+from offload.domain.task import Task
+
+
+async def accepted(workspace: Workspace, task: Task) -> ChangeSet:
+    """As a change set of its own. Raises `WrongPhase` for a task that has none."""
+    changes = newest_changes(task)[1]
+    states = review(task)
+    beyond = {unit for file in outside(task, changes) for unit in file.units}
+    units = [unit for unit in changes.units if unit not in beyond and states.get(unit) is not ReviewState.REJECTED]
+    if len(units) == len(changes.units):
+        return changes
+    return await workspace.select(Path(task.spec.workspace), changes, units)
