@@ -1,14 +1,21 @@
 """From what a front asks for to what a worker is told."""
 
+from dataclasses import replace
+
 import pytest
 
 from offload.core.caller import Caller
 from offload.core.delegation import StartRequest
 from offload.core.documents import Document
 from offload.domain.anchor import Anchor, Block, LineRange
+from offload.domain.check import Check, CheckPlan
 from offload.domain.errors import InvalidRequest, UnknownRecipe, UnknownSymbol
+from offload.domain.project import ProjectSettings
+from offload.domain.scope import in_scope
 from offload.domain.task import Front
+from offload.recipes import RecipeFiles
 from tests.fakes.house import SHOP, open_house
+from tests.fakes.projects import FakeProjects
 
 TOTAL = Anchor("shop.py", Block("Cart.total", "function", 5, 6), "    def total(self):\n        return 0\n")
 TWICE = """class Box:
@@ -179,6 +186,82 @@ async def test_a_recipe_brings_its_commands_for_the_language(house):
     assert "Run the tests with `the project's own test command`" in made.prompt
 
 
+OWN = """title = "Own"
+brief = "Do it."
+[allowed_paths]
+"" = ["$path", "docs"]
+python = ["*.pyi"]
+[checks]
+"" = ["make check"]
+python = ["ruff check"]
+[format]
+python = ["ruff format", "isort ."]
+"""
+
+
+@pytest.fixture
+async def own_house(tmp_path):
+    """A house with one more recipe, `own`, and a project whose settings a test may change in `projects.now`."""
+    folder = tmp_path / "recipes"
+    folder.mkdir()
+    (folder / "own.toml").write_text(OWN)
+    projects = FakeProjects()
+    files = {"shop.py": SHOP, "notes.txt": "a\n", "odd/a[1]*.py": SHOP}
+    async with open_house(tmp_path, files=files, projects=projects) as house:
+        house.delegation.recipes = RecipeFiles(folder)
+        house.projects = projects
+        yield house
+
+
+async def test_a_recipe_says_what_a_task_may_change_in_this_language(own_house):
+    assert (await spec(own_house, recipe="own")).allowed_paths == ("docs",)
+    assert (await spec(own_house, recipe="own", file="notes.txt")).allowed_paths == ("/notes.txt", "docs")
+    assert (await spec(own_house, recipe="own", file="shop.py")).allowed_paths == ("/shop.py", "docs", "*.pyi")
+    assert (await spec(own_house, file="shop.py")).allowed_paths == ()
+
+
+async def test_what_the_caller_allows_goes_before_the_recipe(own_house):
+    made = await spec(own_house, recipe="own", file="shop.py", allowed_paths=("src",))
+    assert made.allowed_paths == ("src",)
+
+
+async def test_the_file_of_a_block_is_meant_by_its_name_whatever_is_in_it(own_house):
+    allowed = (await spec(own_house, recipe="docs", file="odd/a[1]*.py", symbol="total")).allowed_paths
+    assert in_scope("odd/a[1]*.py", allowed)
+    assert not in_scope("odd/a1x.py", allowed)
+    assert not in_scope("other/odd/a[1]*.py", allowed)
+
+
+async def test_a_recipes_checks_go_before_the_projects(own_house):
+    own_house.projects.now = ProjectSettings(
+        "npm ci", CheckPlan(None, (Check("tests", "pytest", 5),), 7), ("node_modules",), ("keys",), trusted=True
+    )
+    made = await spec(own_house, recipe="own", file="shop.py")
+    checks = (Check("make check", "make check"), Check("ruff check", "ruff check"), Check("tests", "pytest", 5))
+    assert made.plan == CheckPlan(Check("format", "ruff format"), checks, 7)
+    assert (made.setup, made.carry, made.never_send) == ("npm ci", ("node_modules",), ("keys",))
+    assert (await spec(own_house, file="shop.py")).plan == CheckPlan(None, checks[2:], 7)
+
+
+async def test_the_projects_formatter_takes_the_place_of_the_recipes(own_house):
+    own_house.projects.now = ProjectSettings(plan=CheckPlan(Check("format", "black .", 9)), trusted=True)
+    assert (await spec(own_house, recipe="own", file="shop.py")).plan.format == Check("format", "black .", 9)
+    assert (await spec(own_house, recipe="own", file="notes.txt")).plan.format == Check("format", "black .", 9)
+
+
+async def test_a_project_without_settings_leaves_the_recipe_its_own(own_house):
+    assert (await spec(own_house, recipe="own", file="notes.txt")).plan == CheckPlan(
+        None, (Check("make check", "make check"),), 2
+    )
+    assert not (await spec(own_house, file="notes.txt")).plan
+
+
+async def test_what_a_person_should_know_of_the_project_is_a_warning_of_the_task(own_house):
+    assert (await spec(own_house)).warnings == ()
+    own_house.projects.now = ProjectSettings(note="offload.toml is not trusted")
+    assert (await spec(own_house, "Do that.")).warnings == ("offload.toml is not trusted",)
+
+
 async def test_a_fence_is_longer_than_any_in_the_block(house):
     for ticks in (2, 3, 6):
         fence = "`" * ticks
@@ -201,4 +284,5 @@ async def test_a_spec_says_who_asked(house):
 async def test_a_workspace_is_named_from_the_callers_folder(house, workspace):
     made = await spec(house, workspace=workspace, file="deep.py")
     assert (made.workspace, made.anchor.path) == (str(house.root / "sub"), "deep.py")
-    assert await spec(house, workspace=str(house.root / "sub"), file="deep.py") == made
+    again = await spec(house, workspace=str(house.root / "sub"), file="deep.py")
+    assert replace(again, warnings=()) == made  # the second is told of the first

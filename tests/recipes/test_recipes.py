@@ -3,7 +3,8 @@
 import pytest
 
 from offload.domain.errors import InvalidRequest, UnknownRecipe
-from offload.domain.recipe import Recipe
+from offload.domain.recipe import Recipe, of_language
+from offload.domain.scope import in_scope
 from offload.recipes import RecipeFiles
 
 TITLE = 'title = "Delegate"\n'
@@ -31,6 +32,52 @@ def test_the_recipe_for_tests_allows_the_test_commands_of_a_language():
     assert RecipeFiles().get("docs").commands_for("python") == ()
 
 
+@pytest.mark.parametrize(
+    ("language", "path", "allowed"),
+    [
+        ("python", "tests/test_shop.py", True),
+        ("python", "tests/data/cart.json", True),
+        ("python", "shop/test_cart.py", True),
+        ("python", "shop/conftest.py", True),
+        ("python", "shop/tests.py", True),
+        ("python", "shop/cart.py", False),
+        ("python", "pyproject.toml", False),
+        ("python", "shop/contest.py", False),
+        ("javascript", "src/__tests__/cart.js", True),
+        ("javascript", "src/cart.test.js", True),
+        ("typescriptreact", "src/Cart.spec.tsx", True),
+        ("typescript", "src/cart.ts", False),
+        ("typescript", "package.json", False),
+        ("go", "shop/cart_test.go", True),
+        ("go", "shop/testdata/cart.golden", True),
+        ("go", "shop/cart.go", False),
+        ("java", "src/test/java/shop/Cart.java", True),
+        ("java", "src/shop/CartTest.java", True),
+        ("java", "src/main/java/shop/Cart.java", False),
+        ("lua", "spec/cart_spec.lua", True),
+        ("rust", "src/cart.rs", True),
+        ("rust", "Cargo.toml", False),
+        ("", "test/cart.txt", True),
+        ("", "cart.rs", False),
+    ],
+)
+def test_the_recipe_for_tests_may_change_tests_alone(language, path, allowed):
+    assert in_scope(path, of_language(RecipeFiles().get("tests").allowed_paths, language)) == allowed
+
+
+def test_the_recipe_for_docs_may_change_the_file_of_the_block_alone():
+    assert of_language(RecipeFiles().get("docs").allowed_paths, "python") == ("$path",)
+
+
+def test_the_recipe_for_instructions_may_change_everything():
+    assert RecipeFiles().get("instruction").allowed_paths == ()
+
+
+def test_the_recipes_that_ship_run_nothing_over_a_result():
+    """What is run is the project's own business, and wants trust."""
+    assert [(recipe.checks, recipe.format) for recipe in RecipeFiles().all()] == [((), ())] * 3
+
+
 @pytest.mark.parametrize("name", ["docs", "instruction", "tests"])
 def test_a_recipe_that_ships_leaves_no_placeholder_open(name):
     values = {"brief": "BRIEF", "context": "CONTEXT", "place": "PLACE", "command": "COMMAND"}
@@ -49,6 +96,22 @@ def test_a_persons_own_file_is_one_recipe_more(tmp_path):
     assert recipes.get("review") == Recipe(
         "review", "Delegate", "$brief", needs_brief=True, commands=commands, languages=("go",)
     )
+
+
+def test_a_persons_own_file_may_say_what_is_changed_and_run_by_language(tmp_path):
+    text = """brief = ""
+[allowed_paths]
+"" = ["docs", "$path"]
+[checks]
+python = ["ruff check", "pytest"]
+go = ["go vet ./..."]
+[format]
+python = ["ruff format"]
+"""
+    recipe = own(tmp_path, "own.toml", TITLE + text).get("own")
+    assert recipe.allowed_paths == (("", ("docs", "$path")),)
+    assert recipe.checks == (("python", ("ruff check", "pytest")), ("go", ("go vet ./...",)))
+    assert recipe.format == (("python", ("ruff format",)),)
 
 
 def test_a_persons_own_file_takes_the_place_of_a_built_in_one(tmp_path):
@@ -78,6 +141,9 @@ def test_an_unknown_recipe_is_answered_with_those_that_exist():
         (TITLE + 'brief = ""\nname = "other"', "name is not a key of a recipe"),
         (TITLE + 'brief = ""\ncommands = "pytest"', "commands: Input should be a valid tuple"),
         (TITLE + 'brief = ""\n[commands]\npython = "pytest"', "commands: Input should be a valid tuple"),
+        (TITLE + 'brief = ""\nallowed_paths = ["tests"]', "allowed_paths: Input should be a valid tuple"),
+        (TITLE + 'brief = ""\n[checks]\npython = 5', "checks: Input should be a valid tuple"),
+        (TITLE + 'brief = ""\n[format]\npython = [5]', "format: Input should be a valid string"),
     ],
 )
 def test_a_broken_file_is_named_with_what_is_wrong_with_it(tmp_path, text, problem):

@@ -16,6 +16,7 @@ from offload.domain.errors import InvalidRequest, UnknownRecipe
 from offload.domain.recipe import Recipe
 
 _RECIPE = TypeAdapter(Recipe)
+_TABLES = ("commands", "allowed_paths", "checks", "format")  # by language
 _KEYS = {field.name for field in fields(Recipe)} - {"name"}  # a recipe is named by its file
 
 
@@ -43,8 +44,9 @@ class RecipeFiles:
 def _read(file: Path | Traversable) -> Recipe:
     try:
         values: dict[str, Any] = tomllib.loads(file.read_text("utf-8"))
-        if isinstance(commands := values.get("commands"), dict):
-            values["commands"] = tuple(commands.items())
+        for key in _TABLES:
+            if isinstance(table := values.get(key), dict):
+                values[key] = tuple(table.items())
         recipe = _RECIPE.validate_python({**values, "name": Path(file.name).stem})
     except ValidationError as error:
         problem = "; ".join(f"{each['loc'][0]}: {each['msg']}" for each in error.errors())
