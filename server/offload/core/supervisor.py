@@ -16,6 +16,7 @@ from offload.core.asks import Asks, not_open
 from offload.core.checking import Checking
 from offload.core.collecting import collected
 from offload.core.fixing import fix_round
+from offload.core.integrating import Integrating
 from offload.core.ledger import Ledger
 from offload.core.limits import Limits, overdrawn
 from offload.core.ports import Checks, End, Worker, Workspace
@@ -69,6 +70,7 @@ class Supervisor:
         self._preparing = Preparing(ledger, workspace, checks, self._record, unsaved)
         self._working = Working(ledger, self._record, worker, limits, self._beside, defect)
         self._checking = Checking(workspace, checks, self._record, ledger.clock)
+        self._integrating = Integrating(ledger, self._record, workspace, self._checking)
         self._runs: dict[TurnId, Run] = {}
         self._group = asyncio.TaskGroup()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -199,7 +201,7 @@ class Supervisor:
             if task.phase is Phase.QUEUED:
                 await self._wait(task, run)
             async with self.admission.place(task.spec.workspace, task_id, at_once=run.resumed or done):
-                return await (self._checking.result(task, run, found=True) if done else self._begun(task, run))
+                return await (self._checked(task, run, found=True) if done else self._begun(task, run))
         except Unprepared as error:
             return broken_off(self._ledger.get(task_id), self._clock.now(), error.failure)
         except Interrupted:
@@ -235,14 +237,23 @@ class Supervisor:
 
         record = partial(self._ledger.decide, task.id, go_on_to_checks)
         task = await self._record.stored(task.id, type(ended).__name__, record)
-        return await self._checking.result(task, run, found=False) if task.phase is Phase.CHECKING else ended
+        return await self._checked(task, run, found=False) if task.phase is Phase.CHECKING else ended
 
     async def _made(self, task: Task, run: Run) -> TurnEvent:
         """What was made of the turn, and how that ended; its checks come later."""
         folder = await self._preparing.folder(task, run)
+        if task.spec.integrates:
+            return await self._integrating.unite(self._ledger.get(task.id), run)
         return await self._verdict(task.id, run, await self._working.end(task.id, run, folder))
 
+    async def _checked(self, task: Task, run: Run, *, found: bool) -> ChecksEnded:
+        """What came of the checks; over several results, with which of them they fail."""
+        ended = await self._checking.result(task, run, found=found)
+        return await self._integrating.blame(task, run, ended) if task.spec.integrates else ended
+
     def _overdrawn(self, task: Task) -> str:
+        if task.spec.integrates:
+            return ""  # It costs nothing.
         return overdrawn(self._ledger.all(), task.spec.workspace, self._limits.daily_cost, self._clock.now())
 
     async def _check(self, task: Task, run: Run) -> None:
