@@ -38,6 +38,17 @@ _NEXT_STEPS: Mapping[Phase, str] = {
     Phase.CANCELLED: "resume_task takes it up again; get_task_result shows what was changed so far.",
     Phase.INTERRUPTED: "resume_task lets the worker go on; get_task_result shows what was changed so far.",
 }
+_INTEGRATION_STEPS: Mapping[Phase, str] = {
+    **_NEXT_STEPS,
+    Phase.STARTING: "Its folder is being made: call wait_for_tasks.",
+    Phase.WORKING: "The results are being merged: call wait_for_tasks.",
+    Phase.CANCELLING: "It is being stopped: call wait_for_tasks.",
+    Phase.READY: "Review it with get_task_result and get_changes; then apply_task takes all of it in one step, which undo_apply "
+    "takes back. To change it, continue the tasks that it is made of and call integrate_tasks again.",
+    Phase.FAILED: "Read the failure; continue the tasks that it is made of, then call integrate_tasks again.",
+    Phase.CANCELLED: "integrate_tasks makes it anew.",
+    Phase.INTERRUPTED: "integrate_tasks makes it anew.",
+}
 
 
 def state(task: Task) -> TaskState:
@@ -60,19 +71,31 @@ def next_step(task: Task, place: int | None = None) -> str:
         return f"Call answer_task with {'allow, always (for this task) or deny' if permission else 'one of the choices'}, then wait_for_tasks."
     if task.phase is Phase.READY and task.turn.changes is not None and task.turn.changes.files:
         return _review_step(task, task.turn.changes)
-    return _NEXT_STEPS[task.phase].replace("ID", task.id)
+    return _steps(task)[task.phase]
+
+
+def _steps(task: Task) -> Mapping[Phase, str]:
+    """In an integration there is no worker to be told what to do."""
+    return _INTEGRATION_STEPS if task.spec.integrates else _NEXT_STEPS
 
 
 def _review_step(task: Task, changes: ChangeSet) -> str:
     states = review(task)
     left = len(pending(changes, states))
     if not left and standing(task):
-        return "Applied to the user's files; undo_apply takes that back, continue_task sends a follow-up."
+        more = "" if task.spec.integrates else ", continue_task sends a follow-up"
+        return f"Applied to the user's files; undo_apply takes that back{more}."
+    if task.integration is not None and task.integration.left_out and not states:
+        named = ", ".join(each.task for each in task.integration.left_out)
+        return (
+            f"Left out for conflicts: {named}. get_task_result says how continue_task sends that back; apply_task takes what is "
+            "in here."
+        )
     if left and left < len(changes.units):
         return (
             f"{left} of {len(changes.units)} hunks are neither applied nor rejected: see get_changes, then apply_task."
         )
-    return _NEXT_STEPS[Phase.READY]
+    return _steps(task)[Phase.READY]
 
 
 def ended_phase(turn: Turn) -> Phase:
