@@ -82,6 +82,7 @@ async def open_services(environ: Mapping[str, str]) -> AsyncIterator[Services]:
             ),
             default_route=Route(settings.worker, settings.agent, settings.model),
             default_profile=settings.profile,
+            mcp_apply=settings.mcp_apply,
             environment=environ,
             defect=log_defect,
         ) as delegation,

@@ -15,6 +15,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.fields import FieldInfo
 
+from offload.domain.ask import ModelApply
 from offload.domain.errors import EnvironmentFailure
 from offload.domain.profile import Profile
 
@@ -86,6 +87,14 @@ class Settings(Section):
         Profile,
         Field(description="What a task that says nothing may do: read-only, workspace-write, no-network or full."),
     ] = Profile.WORKSPACE_WRITE
+    mcp_apply: Annotated[
+        ModelApply,
+        Field(
+            description=(
+                "Whether a model may apply results of tasks that it started: allow, ask (you are asked each time) or never."
+            ),
+        ),
+    ] = ModelApply.ASK
     max_minutes: Annotated[
         float,
         Field(gt=0, description="Minutes of work of one task; waiting for you and the machine's sleep do not count."),

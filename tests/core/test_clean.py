@@ -8,6 +8,7 @@ import pytest
 from offload.core.housekeeping import AFTER_START_S, DAY_S, keep_tidy
 from offload.core.limits import Limits
 from offload.domain.errors import GitFailed, InvalidRequest, StorageFailed, UnknownTask
+from offload.domain.review import Selection
 from offload.domain.task import Phase
 from offload.processes import Processes
 from offload.workspace import GitWorkspaces
@@ -105,9 +106,9 @@ async def test_what_was_interrupted_with_changes_is_listed_and_kept(tmp_path):
 
 async def test_a_part_that_was_applied_does_not_let_the_rest_go(house):
     task = await done(house, "::write a x\n::write b y\n::text done")
-    await house.delegation.apply(house.caller, task.id, ["a"])
+    await house.delegation.apply(house.caller, task.id, Selection(("a",)))
     assert [one.note for one in (await clean(house, task.id)).kept] == ["1 changed file was never applied"]
-    await house.delegation.apply(house.caller, task.id, ["b"])
+    await house.delegation.apply(house.caller, task.id, Selection(("b",)))
     assert ids((await clean(house, task.id)).removed) == [task.id]
 
 
@@ -263,10 +264,10 @@ async def test_nothing_is_forgotten_while_a_snapshot_of_the_same_project_is_on_i
             self.taking, self.go_on = asyncio.Event(), asyncio.Event()
             self.go_on.set()
 
-        async def snapshot(self, root, buffers):
+        async def snapshot(self, root, buffers, never_send=()):
             self.taking.set()
             await self.go_on.wait()
-            return await super().snapshot(root, buffers)
+            return await super().snapshot(root, buffers, never_send)
 
     workspace = Slow(tmp_path / "state")
     async with open_house(tmp_path, workspace=workspace) as house, asyncio.timeout(20):
@@ -288,11 +289,11 @@ async def test_a_task_that_is_taken_up_while_it_is_looked_at_stays(tmp_path):
     """Somebody continues it between the look and the removal."""
 
     class Looking(FakeWorkspace):
-        async def between(self, root, older, newer):
+        async def collect(self, task, root, base):
             if self.then is not None:
                 then, self.then = self.then, None
                 await then()
-            return await super().between(root, older, newer)
+            return await super().collect(task, root, base)
 
     workspace = Looking(tmp_path / "state")
     workspace.then = None

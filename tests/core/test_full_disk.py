@@ -155,6 +155,6 @@ async def test_the_users_git_can_tidy_up_at_any_time_of_a_task(tmp_path):
         task = await house.rested(task.id)
         assert [file.path for file in task.turn.changes.files] == ["new.txt", "shop.py"]
         tidy()
-        assert "-dirty" in (await house.delegation.diff(task.id))[2]
-        assert (await house.delegation.apply(house.caller, task.id))[1]
+        assert "-dirty" in (await house.delegation.diff(task.id))[3]
+        assert (await house.delegation.apply(house.caller, task.id))[1].paths
         assert (root / "shop.py").read_text().startswith("worker")

@@ -11,6 +11,7 @@ from offload.core.idempotency import AGAIN_S
 from offload.domain.ask import Answer
 from offload.domain.budget import Budget
 from offload.domain.errors import InvalidRequest, KeyReused, UnknownAsk
+from offload.domain.review import Selection
 from offload.domain.task import Front, Phase
 from tests.fakes.house import open_house
 
@@ -89,15 +90,17 @@ async def test_an_answer_with_the_same_key_is_given_once(house):
 
 async def test_changes_are_applied_once_for_one_key(house):
     task = await house.rested((await house.start("::write a.txt one\n::write b.txt two")).id)
-    _, first = await house.delegation.apply(house.caller, task.id, ["a.txt"], "k")
+    wanted = Selection(("a.txt",))
+    _, first = await house.delegation.apply(house.caller, task.id, wanted, "k")
     (house.root / "a.txt").write_text("mine\n")
-    again, paths = await house.delegation.apply(house.caller, task.id, ["a.txt"], "k")
-    assert (list(first), list(paths), len(again.landings)) == (["a.txt"], ["a.txt"], 1)
+    again, landing = await house.delegation.apply(house.caller, task.id, wanted, "k")
+    assert (landing, len(again.landings)) == (first, 1)
     assert (house.root / "a.txt").read_text() == "mine\n"
-    with pytest.raises(KeyReused):
-        await house.delegation.apply(house.caller, task.id, [], "k")
+    for other in (Selection(), Selection(hunks=first.units), replace(wanted, include_outside=True)):
+        with pytest.raises(KeyReused):
+            await house.delegation.apply(house.caller, task.id, other, "k")
     with pytest.raises(InvalidRequest):
-        await house.delegation.apply(house.caller, task.id, ["none"], "another")
+        await house.delegation.apply(house.caller, task.id, Selection(("none",)), "another")
 
 
 async def test_keys_hold_after_a_restart_of_the_hub(tmp_path):
@@ -106,13 +109,13 @@ async def test_keys_hold_after_a_restart_of_the_hub(tmp_path):
         task = await house.until(task.id, lambda task: task.asks)
         await house.delegation.answer(house.caller, task.id, "", Answer("deny", "no"), "answer")
         await house.rested(task.id)
-        await house.delegation.apply(house.caller, task.id, [], "apply")
+        await house.delegation.apply(house.caller, task.id, key="apply")
         await house.delegation.continue_(house.caller, task.id, "::text more", key="more")
         await house.rested(task.id)
     async with await again_in(tmp_path, house) as house:
         assert (await house.start(f"{SHELL}\n::write a.txt one", key="start")).id == task.id
         await house.delegation.answer(house.caller, task.id, "", Answer("deny", "no"), "answer")
-        await house.delegation.apply(house.caller, task.id, [], "apply")
+        await house.delegation.apply(house.caller, task.id, key="apply")
         task = await house.delegation.continue_(house.caller, task.id, "::text more", key="more")
         assert (len(task.turns), len(task.closings), len(task.landings)) == (2, 1, 1)
         assert len(house.delegation.tasks()) == 1

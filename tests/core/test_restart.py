@@ -247,7 +247,7 @@ async def test_resting_tasks_are_as_they_were_and_all_are_listed(tmp_path):
     async with await restart(house, tmp_path) as house:
         assert [task.id for task in house.delegation.tasks(closed=True)] == [live.id, closed.id, failed.id, ready.id]
         assert [house.delegation.get(task.id) for task in (ready, failed, closed)] == [ready, failed, closed]
-        assert (await house.delegation.apply(house.caller, ready.id))[1] == ("a.txt",)
+        assert (await house.delegation.apply(house.caller, ready.id))[1].paths == ("a.txt",)
     async with await restart(house, tmp_path) as house:
         await house.until(live.id, lambda task: task.phase is Phase.WORKING)
         assert house.delegation.get(live.id).revision == len((await house.journal.read())[live.id])

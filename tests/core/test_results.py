@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from offload.core.documents import Document
 from offload.domain.errors import ApplyRefused, GitFailed, InvalidRequest, WorkerBroken, WrongPhase
-from offload.domain.task import Landing, Phase
+from offload.domain.review import Selection
+from offload.domain.task import Phase, Place
 from tests.fakes.house import SHOP, open_house
 from tests.fakes.worker import FakeWorker
 from tests.fakes.workspace import FakeWorkspace
@@ -15,7 +15,7 @@ TWO_FILES = "::write shop.py new\n::write more.py x = 1\n::text done"
 
 
 class HeldWorkspace(FakeWorkspace):
-    """`apply` waits until the test lets it go on; `trouble` is what `release` and `open_folder` raise."""
+    """`write` waits until the test lets it go on; `trouble` is what `release` and `open_folder` raise."""
 
     def __init__(self, folder):
         super().__init__(folder)
@@ -23,15 +23,15 @@ class HeldWorkspace(FakeWorkspace):
         self.opened = asyncio.Event()
         self.trouble = None
 
-    async def apply(self, root, changes, unsaved, paths=()):
+    async def write(self, root, plan):
         self.reached.set()
         await self.opened.wait()
-        return await super().apply(root, changes, unsaved, paths)
+        await super().write(root, plan)
 
-    async def open_folder(self, task, root, base):
+    async def open_folder(self, task, root, base, carry=(), never_send=()):
         if self.trouble:
             raise self.trouble
-        return await super().open_folder(task, root, base)
+        return await super().open_folder(task, root, base, carry, never_send)
 
     async def release(self, task, root):
         if self.trouble:
@@ -55,13 +55,13 @@ async def done(house, brief=TWO_FILES):
 
 
 async def apply(house, task, *paths):
-    return await house.delegation.apply(house.caller, task.id, paths)
+    return await house.delegation.apply(house.caller, task.id, Selection(paths))
 
 
 async def test_a_diff_is_the_whole_patch(house):
     task = await done(house)
-    shown, changes, patch = await house.delegation.diff(task.id[:6])
-    assert (shown, changes) == (task, task.turn.changes)
+    shown, turn, changes, patch = await house.delegation.diff(task.id[:6])
+    assert (shown, turn, changes) == (task, task.turn, task.turn.changes)
     assert "--- a/shop.py" in patch
     assert "+x = 1" in patch
 
@@ -70,7 +70,7 @@ async def test_a_diff_is_the_whole_patch(house):
 async def test_a_diff_is_narrowed_to_files(house, absolute):
     task = await done(house)
     path = str(house.root / "more.py") if absolute else "./more.py"
-    _, _, patch = await house.delegation.diff(task.id, [path])
+    *_, patch = await house.delegation.diff(task.id, Selection((path,)))
     assert "shop.py" not in patch
     assert "+x = 1" in patch
 
@@ -79,7 +79,7 @@ async def test_a_path_that_was_not_changed_is_refused(house):
     (house.root / "other.py").write_text("")
     task = await done(house)
     for what in (
-        house.delegation.diff(task.id, ["more.py", "other.py", "else.py"]),
+        house.delegation.diff(task.id, Selection(("more.py", "other.py", "else.py"))),
         apply(house, task, "other.py", "else.py"),
     ):
         with pytest.raises(InvalidRequest, match=r"not changed by this task: else\.py, other\.py"):
@@ -100,18 +100,26 @@ async def test_a_task_without_a_result_yet_has_no_diff(house):
 async def test_a_result_is_written_to_disk_and_its_landing_recorded(house):
     task = await done(house)
     house.clock.advance(5)
-    task, paths = await apply(house, task)
-    assert paths == ("more.py", "shop.py")
+    task, landing = await apply(house, task)
+    assert landing.paths == ("more.py", "shop.py")
     assert (house.root / "shop.py").read_text() == "new"
     assert (house.root / "more.py").read_text() == "x = 1"
-    assert task.landings == (Landing(task.turn.id, task.turn.changes.result, paths, house.clock.now()),)
+    assert task.landings == (landing,)
+    assert (landing.turn, landing.result, landing.at, landing.by) == (
+        task.turn.id,
+        task.turn.changes.result,
+        house.clock.now(),
+        "test",
+    )
+    assert landing.units == task.turn.changes.units
+    assert landing.place("shop.py") is Place.DISK
     assert task.phase is Phase.READY
 
 
 async def test_files_of_a_result_land_one_by_one(house):
     task = await done(house)
-    _, paths = await apply(house, task, "more.py")
-    assert paths == ("more.py",)
+    _, landing = await apply(house, task, "more.py")
+    assert (landing.paths, landing.wanted) == (("more.py",), ("more.py",))
     assert (house.root / "shop.py").read_text() == SHOP
     task, _ = await apply(house, task, "shop.py")
     assert [landing.paths for landing in task.landings] == [("more.py",), ("shop.py",)]
@@ -126,25 +134,6 @@ async def test_a_conflict_is_refused_and_nothing_is_written_or_recorded(house):
     assert (house.root / "shop.py").read_text() == "mine"
     assert not (house.root / "more.py").exists()
     assert house.delegation.get(task.id) == task
-
-
-@pytest.mark.parametrize("texts", [["unsaved"], ["unsaved", SHOP], [SHOP, "unsaved"]])
-async def test_a_file_with_unsaved_text_in_any_editor_is_refused(house, texts):
-    task = await done(house)
-    for number, text in enumerate(texts):
-        house.delegation.documents.put(Document(f"lsp-{number}", house.root / "shop.py", text, 1))
-    with pytest.raises(ApplyRefused) as refused:
-        await apply(house, task)
-    assert refused.value.reasons == (("shop.py", "has unsaved text in an editor; save it first"),)
-    assert (house.root / "shop.py").read_text() == SHOP
-    await apply(house, task, "more.py")
-
-
-async def test_a_file_that_is_open_and_saved_is_no_obstacle(house):
-    task = await done(house)
-    house.delegation.documents.put(Document("lsp-1", house.root / "shop.py", SHOP, 1))
-    await apply(house, task)
-    assert (house.root / "shop.py").read_text() == "new"
 
 
 async def test_a_task_that_changed_nothing_has_nothing_to_apply(house):
@@ -200,7 +189,7 @@ async def test_the_changes_of_an_earlier_turn_can_be_applied_and_are_named(tmp_p
         await house.delegation.continue_(house.caller, first.id, "::text more")
         task = await house.rested(first.id)
         assert (task.phase, task.turn.changes) == (Phase.FAILED, None)
-        assert (await house.delegation.diff(task.id))[1] == first.turn.changes
+        assert (await house.delegation.diff(task.id))[1:3] == (first.turn, first.turn.changes)
         task, _ = await apply(house, task)
         assert task.landings[0].turn == first.turn.id
 
@@ -212,9 +201,9 @@ async def test_a_closed_task_gives_back_session_and_folder_and_stays_readable(ho
     assert task.closed
     assert house.worker.released == [task.turn.session]
     assert not folder.exists()
-    assert "+x = 1" in (await house.delegation.diff(task.id))[2]
-    task, paths = await apply(house, task)
-    assert (task.closed, paths) == (True, ("more.py", "shop.py"))
+    assert "+x = 1" in (await house.delegation.diff(task.id))[3]
+    task, landing = await apply(house, task)
+    assert (task.closed, landing.paths) == (True, ("more.py", "shop.py"))
 
 
 async def test_a_task_without_a_session_can_be_closed(house):

@@ -25,12 +25,12 @@ async def test_each_turn_has_its_own_changes_and_the_task_has_all_of_them(house)
     first, second = task.turns
     assert (paths(first.own_changes), paths(second.own_changes)) == (["a.txt", "b.txt"], ["b.txt", "c.txt"])
     assert paths(second.changes) == ["a.txt", "b.txt", "c.txt"]
-    _, whole, patch = await house.delegation.diff(task.id)
+    _, _, whole, patch = await house.delegation.diff(task.id)
     assert (paths(whole), "+two" in patch, "a.txt" in patch) == (["a.txt", "b.txt", "c.txt"], True, True)
-    _, own, patch = await house.delegation.diff(task.id, turn_id=second.id)
+    _, _, own, patch = await house.delegation.diff(task.id, turn_id=second.id)
     assert (paths(own), "-one" in patch, "a.txt" in patch) == (["b.txt", "c.txt"], True, False)
-    _, applied = await house.delegation.apply(house.caller, task.id)
-    assert list(applied) == ["a.txt", "b.txt", "c.txt"]
+    _, landing = await house.delegation.apply(house.caller, task.id)
+    assert list(landing.paths) == ["a.txt", "b.txt", "c.txt"]
 
 
 async def test_a_follow_up_that_did_nothing_is_a_failure_whatever_was_done_before(house):

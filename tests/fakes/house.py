@@ -14,6 +14,7 @@ from offload.core.assembly import open_core
 from offload.core.caller import Caller
 from offload.core.delegation import Delegation, StartRequest, WaitFor
 from offload.core.limits import Limits
+from offload.domain.ask import ModelApply
 from offload.domain.route import Route
 from offload.domain.task import Front
 from offload.recipes import RecipeFiles
@@ -80,6 +81,7 @@ async def open_house(
     route=None,
     projects=None,
     checks=None,
+    mcp_apply=ModelApply.ASK,
 ):
     """`files` are written into the workspace first (default: shop.py). Pass the parts of an earlier house to restart on them.
 
@@ -107,6 +109,7 @@ async def open_house(
         clock=clock,
         limits=limits or Limits(),
         default_route=route or Route(worker.name),
+        mcp_apply=mcp_apply,
         environment={"PATH": "/usr/bin", "HUB": "own"},
         defect=lambda what, error: defects.append((what, error)),
     ) as delegation:

@@ -80,7 +80,6 @@ class FakeWorkspace:
             _write(folder / path, content)
 
     async def select(self, root: Path, changes: ChangeSet, units: Collection[str]) -> ChangeSet:
-        """By whole files: one goes along when all its units are named."""
         if unknown := set(units) - set(changes.units):
             raise InvalidRequest(f"{', '.join(sorted(unknown))}: not in this result; leave it out.")
         before, after = self._commits[changes.base], self._commits[changes.result]
@@ -88,6 +87,8 @@ class FakeWorkspace:
         for change in changes.files:
             if set(change.units) <= set(units):
                 _put(files, change.path, after.get(change.path))
+            elif set(change.units) & set(units):
+                files[change.path] = _with_hunks(change.path, before.get(change.path), after.get(change.path), units)
         return self._between(changes.base, self._commit(files))
 
     async def merge(self, root: Path, onto: str, changes: ChangeSet) -> Merged:
@@ -222,18 +223,38 @@ def _lines(content: bytes | None) -> list[str]:
     return (content or b"").decode(errors="replace").splitlines(keepends=True)
 
 
+def _with_hunks(path: str, old: bytes | None, new: bytes | None, ids: Collection[str]) -> bytes:
+    """The old text with these hunks alone."""
+    lines, at = [], 0
+    for group in _groups(old, new):
+        begin, end = group[0][1], group[-1][2]
+        chosen = _hunk(path, old, new, group).id in ids
+        lines += _lines(old)[at:begin]
+        lines += _lines(new)[group[0][3] : group[-1][4]] if chosen else _lines(old)[begin:end]
+        at = end
+    return "".join([*lines, *_lines(old)[at:]]).encode()
+
+
 def _change(path: str, old: bytes | None, new: bytes | None) -> FileChange:
     status = FileStatus.ADDED if old is None else FileStatus.DELETED if new is None else FileStatus.MODIFIED
     modes = ("" if old is None else "100644", "" if new is None else "100644")
     if b"\0" in (old or b"") + (new or b""):
         return FileChange(path, status, *modes, 0, 0, binary=True)
-    groups = list(difflib.SequenceMatcher(None, _lines(old), _lines(new)).get_grouped_opcodes())
     hunks, added, removed = [], 0, 0
-    for group in groups:
-        (_, a, _, c, _), (_, _, b, _, d) = group[0], group[-1]
-        text = "".join([*_lines(old)[a:b], "\0", *_lines(new)[c:d]])
-        hunks.append(Hunk(a + (b > a), b - a, c + (d > c), d - c, "h" + digest(path, text)))
+    for group in _groups(old, new):
+        hunks.append(_hunk(path, old, new, group))
         edits = [codes for codes in group if codes[0] != "equal"]
         removed += sum(codes[2] - codes[1] for codes in edits)
         added += sum(codes[4] - codes[3] for codes in edits)
     return FileChange(path, status, *modes, added, removed, hunks=tuple(hunks))
+
+
+def _groups(old: bytes | None, new: bytes | None) -> list:
+    return list(difflib.SequenceMatcher(None, _lines(old), _lines(new)).get_grouped_opcodes())
+
+
+def _hunk(path: str, old: bytes | None, new: bytes | None, group: list) -> Hunk:
+    """The id is made of the lines that go and come."""
+    (_, a, _, c, _), (_, _, b, _, d) = group[0], group[-1]
+    moved = [(_lines(old)[i:j], _lines(new)[k:m]) for kind, i, j, k, m in group if kind != "equal"]
+    return Hunk(a + (b > a), b - a, c + (d > c), d - c, "h" + digest(path, repr(moved)))

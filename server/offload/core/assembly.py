@@ -14,6 +14,7 @@ from offload.core.limits import Limits
 from offload.core.ports import Checks, Clock, Journal, Projects, Recipes, Source, Worker, Workspace
 from offload.core.recovery import recover
 from offload.core.supervisor import Supervisor
+from offload.domain.ask import ModelApply
 from offload.domain.errors import UnknownWorker
 from offload.domain.profile import Profile
 from offload.domain.route import Route
@@ -33,14 +34,15 @@ async def open_core(
     limits: Limits,
     default_route: Route,
     default_profile: Profile = Profile.WORKSPACE_WRITE,
+    mcp_apply: ModelApply = ModelApply.ASK,
     environment: Mapping[str, str],
     defect: Callable[[str, BaseException], None],
 ) -> AsyncIterator[Delegation]:
     """What becomes of live tasks is being found out from entering on; on leaving, turns that run are let go of, not cancelled:
     the next hub finds them.
 
-    `default_route` names the worker, agent and model of a start that names none; `environment` is what recovered turns run
-    with. `defect` is told what should not happen.
+    `default_route` names the worker, agent and model of a start that names none; `mcp_apply` says whether models may apply;
+    `environment` is what recovered turns run with. `defect` is told what should not happen.
     """
 
     def worker(name: str) -> Worker:
@@ -67,4 +69,5 @@ async def open_core(
             default_route,
             default_profile,
             limits,
+            mcp_apply,
         )

@@ -16,29 +16,30 @@ from offload.core.defaults import Defaults
 from offload.core.documents import Documents
 from offload.core.feed import Watcher
 from offload.core.housekeeping import Cleaned, CleanRequest, Housekeeping
-from offload.core.idempotency import Starts, Turnstile, answered, continued, landed
+from offload.core.idempotency import Starts, Turnstile, answered, continued
 from offload.core.ids import new_task_id, new_turn_id
 from offload.core.integrations import integrated_before, integration_of, must_have_worker, to_integrate
+from offload.core.landing import Landings
 from offload.core.ledger import Ledger
 from offload.core.limits import Limits, overdrawn, spent
+from offload.core.live import LiveFiles
 from offload.core.overlaps import warnings
 from offload.core.ports import Projects, Recipes, Source, Worker, WorkerInfo, Workspace
-from offload.core.refusals import must_rest, narrowed, newest_changes, open_ask
+from offload.core.refusals import must_rest, narrowed, newest_changes, open_ask, selected
 from offload.core.supervisor import Supervisor
 from offload.core.waiting import Waited, WaitFor, wait_for
 from offload.domain.anchor import Block
-from offload.domain.ask import Answer, AskId, AskKind
+from offload.domain.ask import Answer, AskId, AskKind, ModelApply
 from offload.domain.budget import Budget
 from offload.domain.change import ChangeSet
 from offload.domain.errors import (
-    ApplyRefused,
     BudgetSpent,
     InvalidRequest,
     KeyReused,
     UnknownTask,
     WrongPhase,
 )
-from offload.domain.events import Closed, Continued, Created, Landed
+from offload.domain.events import Closed, Continued, Created
 from offload.domain.profile import Profile
 from offload.domain.project import ProjectSettings
 from offload.domain.recipe import Recipe
@@ -80,6 +81,7 @@ class Delegation:
         default_route: Route,
         default_profile: Profile,
         limits: Limits,
+        mcp_apply: ModelApply,
     ) -> None:
         self.recipes = recipes
         self.source = source
@@ -98,6 +100,8 @@ class Delegation:
         self._housekeeping = Housekeeping(ledger, supervisor, workspace, workers)
         self._turnstile = Turnstile()
         self._applying: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        live_files = LiveFiles(workspace, documents)
+        self._landings = Landings(ledger, workspace, live_files, self._applying, mcp_apply)
 
     async def list_agents(self, caller: Caller, worker: str = "") -> Sequence[WorkerInfo]:
         """What every worker, or the named one, offers to this caller."""
@@ -152,12 +156,7 @@ class Delegation:
 
         def follow_up(task: Task) -> list[Continued]:
             must_rest(task, "continued")
-            self._look_for_room(task, budget)
-            now, last = self.clock.now(), task.turn
-            # A worker that was never reached knows nothing of the task yet.
-            prompt = brief if last.session else f"{last.prompt}\n{brief}"
-            turn = new_turn_id(now)
-            return [Continued(at=now, turn=turn, brief=brief, prompt=prompt, route=last.asked, budget=budget, key=key)]
+            return [self._follow_up(task, brief, budget, key)]
 
         def before(task: Task) -> bool:
             return continued(task, key, brief, budget)
@@ -183,6 +182,15 @@ class Delegation:
 
         return await self._ledger.to_the_end(go_on())
 
+    def _follow_up(self, task: Task, brief: str, budget: Budget = Budget(), key: str = "") -> Continued:
+        """A new turn of a task that rests. Raises `BudgetSpent`."""
+        self._look_for_room(task, budget)
+        now, last = self.clock.now(), task.turn
+        # A worker that was never reached knows nothing of the task yet.
+        prompt = brief if last.session else f"{last.prompt}\n{brief}"
+        turn = new_turn_id(now)
+        return Continued(at=now, turn=turn, brief=brief, prompt=prompt, route=last.asked, budget=budget, key=key)
+
     async def resume(self, caller: Caller, task_id: TaskId) -> Task:
         """A new turn, in the same session and folder, for one that did not end well. Raises `WrongPhase` for any other."""
 
@@ -204,7 +212,8 @@ class Delegation:
 
     async def answer(self, caller: Caller, task_id: TaskId, ask: AskId, answer: Answer, key: str = "") -> Task:
         """Answer an open ask; an empty `ask` means the only open one. The first answer counts, and with the same key it counts
-        once. Raises `UnknownAsk`, which says who was first, and `InvalidRequest`."""
+        once. "allow" to a model that wants to apply does that. Raises `UnknownAsk`, which says who was first, `InvalidRequest`,
+        `ApplyForbidden`, `ApplyRefused`."""
         task = self.get(task_id)
         async with self._turnstile.alone(task.id, key or object()):
             task = self.get(task.id)
@@ -213,6 +222,8 @@ class Delegation:
             wanted = open_ask(task, ask)
             if wanted.kind is AskKind.PERMISSION and answer.choice not in wanted.choices:
                 raise InvalidRequest(f"choice must be one of {', '.join(wanted.choices)}, not {answer.choice!r}")
+            if wanted.wanted is not None:
+                return await self._ledger.to_the_end(self._landings.answer(caller, task.id, wanted.id, answer, key))
             return await self._supervisor.answer(task, wanted.id, answer, by=caller.who, key=key)
 
     async def wait(self, wanted: WaitFor) -> Waited:
@@ -292,6 +303,9 @@ class Delegation:
         if changes is None:
             raise WrongPhase(f"turn {turn_id} of task {task.id} has no changes yet")
         root = Path(task.spec.workspace)
+        if selection.hunks:
+            part = await self._workspace.select(root, changes, selected(root, changes, selection))
+            return task, turn, changes, await self._workspace.diff(root, part)
         return task, turn, changes, await self._workspace.diff(root, changes, narrowed(root, changes, selection.paths))
 
     async def apply(
@@ -299,36 +313,29 @@ class Delegation:
     ) -> tuple[Task, Landing]:
         """Merge what is selected of the change set into the user's files; nothing is written when one file is refused. The
         same key gives the same answer, and nothing is written again. Raises `ApplyRefused`, `ApplyForbidden`."""
-        return await self._ledger.to_the_end(self._apply(task_id, selection, key))
-
-    async def _apply(self, task_id: TaskId, selection: Selection, key: str) -> tuple[Task, Landing]:
-        async with self._applying[self.get(task_id).spec.workspace]:
-            task = self.get(task_id)
-            before = landed(task, key, selection.paths)
-            if before is not None:
-                return task, before
-            must_rest(task, "applied", closed_too=True)
-            turn_id, changes = newest_changes(task)
-            if not changes.files:
-                raise ApplyRefused(f"task {task.id} changed no file")
-            root = Path(task.spec.workspace)
-            unsaved = await self._briefing.unsaved(root)
-            plan = await self._workspace.plan(root, changes, unsaved)
-            await self._workspace.write(root, plan)
-            now = self.clock.now()
-            landing = Landing(turn_id, changes.result, plan.paths, now, selection.paths, key, plan.unchanged)
-            return await self._ledger.record(task.id, Landed(at=now, landing=landing)), landing
+        return await self._ledger.to_the_end(self._landings.apply(caller, task_id, selection, key))
 
     async def undo(self, caller: Caller, task_id: TaskId, apply_id: str = "") -> tuple[Task, Landing]:
         """Take back what one apply changed, the last that stands for "": three-way, however the files have moved on since.
-        Gives the landing with what went where on the way back. Raises `NothingToUndo`, `ApplyRefused`."""
-        raise NotImplementedError
+        Gives the landing with what went where on the way back. Raises `NothingToUndo`, `ApplyRefused`,
+        `ApplyForbidden`."""
+        return await self._ledger.to_the_end(self._landings.undo(caller, task_id, apply_id))
 
     async def reject(
         self, caller: Caller, task_id: TaskId, selection: Selection, reason: str, *, send_back: bool
     ) -> Task:
-        """Note that what is selected is not wanted; with `send_back` it goes to the worker as a follow-up, with the reason."""
-        raise NotImplementedError
+        """Note that what is selected is not wanted; with `send_back` it goes to the worker as a follow-up, with the reason.
+        Raises `WrongPhase`, `InvalidRequest` for what is applied, `BudgetSpent`."""
+
+        def follow_up(task: Task, brief: str) -> list[Continued]:
+            must_have_worker(task)
+            must_rest(task, "continued")
+            return [self._follow_up(task, brief)]
+
+        back = follow_up if send_back else None
+        return await self._ledger.to_the_end(
+            self._landings.reject(task_id, selection, reason, back, self._launch(caller))
+        )
 
     async def integrate(self, caller: Caller, task_ids: Sequence[TaskId], key: str = "") -> Task:
         """A new task, without a worker, that makes one result of several tasks', in which they come in the order that suits

@@ -47,6 +47,10 @@ class Documents:
         for key in [key for key in self._open if key[0] == editor]:
             del self._open[key]
 
+    def of(self, editor: str, path: Path) -> Document | None:
+        """An open file as this editor has it."""
+        return self._open.get((editor, path))
+
     def text(self, path: Path, editor: str = "") -> str | None:
         """The text of an open file: as `editor` has it, else as the editor that told last has it."""
         own = self._open.get((editor, path))

@@ -19,6 +19,7 @@ from offload.core.supervisor import Supervisor
 from offload.domain.change import ChangeSet
 from offload.domain.errors import InvalidRequest, OffloadError, WrongPhase
 from offload.domain.events import Closed
+from offload.domain.review import review
 from offload.domain.task import Task, TaskId
 
 DAY_S = 24 * 3600
@@ -111,7 +112,7 @@ class Housekeeping:
             plan.remove.append(replace(looked, note=unaccepted))
 
     async def _unaccepted(self, task: Task, root: Path) -> str:
-        """What would be lost with the task, in words; "" for nothing."""
+        """What would be lost with the task, in words; "" for nothing. What was rejected is decided."""
         try:
             recorded = next((turn.changes for turn in reversed(task.turns) if turn.changes is not None), None)
             waiting = await self._never_applied(task, root, recorded)
@@ -127,10 +128,12 @@ class Housekeeping:
     async def _never_applied(self, task: Task, root: Path, changes: ChangeSet | None) -> set[str]:
         if changes is None:
             return set()
-        waiting = {file.path for file in changes.files}
+        states = review(task)
+        waiting = {file.path for file in changes.files if not states.keys() >= set(file.units)}
         for landing in task.landings:
-            later = await self._workspace.between(root, landing.result, changes.result)
-            waiting -= set(landing.paths) - {file.path for file in later.files}
+            if not landing.id:  # It was made by a version that did not record what it brought.
+                later = await self._workspace.between(root, landing.result, changes.result)
+                waiting -= set(landing.paths) - {file.path for file in later.files}
         return waiting
 
     async def _remove(self, plan: _Plan, environment: Mapping[str, str]) -> None:
@@ -185,9 +188,11 @@ class Housekeeping:
 def _commits(tasks: Sequence[Task]) -> set[str]:
     found: set[str] = set()
     for task in tasks:
-        sets = [turn.changes for turn in task.turns if turn.changes is not None]
+        sets = [changes for turn in task.turns for changes in (turn.changes, turn.own) if changes is not None]
         found.update((task.base, *(commit for changes in sets for commit in (changes.base, changes.result))))
-        found.update(landing.result for landing in task.landings)
+        found.update(turn.start for turn in task.turns)
+        for landing in task.landings:
+            found.update((landing.result, landing.before, landing.after))
     return found - {""}
 
 

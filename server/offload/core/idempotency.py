@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Hashable, Iterable, Sequence
+from collections.abc import AsyncIterator, Hashable, Iterable
 from contextlib import asynccontextmanager
 
 from offload.core.caller import Caller, Delivery
 from offload.domain.ask import Answer, AskId, AskOutcome, Closing
 from offload.domain.budget import Budget
 from offload.domain.errors import KeyReused
+from offload.domain.review import Selection
 from offload.domain.task import Landing, Phase, Task, TaskId
 
 AGAIN_S = 60.0
@@ -83,11 +84,11 @@ def answered(task: Task, key: str, ask: AskId, answer: Answer) -> bool:
     return False
 
 
-def landed(task: Task, key: str, wanted: Sequence[str]) -> Landing | None:
-    """The landing that this call made before. Raises `KeyReused` when the key came with other paths."""
+def landed(task: Task, key: str, selection: Selection) -> Landing | None:
+    """The landing that this call made before. Raises `KeyReused` when the key came with another selection."""
     for landing in task.landings:
         if key and landing.key == key:
-            if landing.wanted == tuple(wanted):
+            if Selection(landing.wanted, landing.wanted_hunks, landing.wanted_outside) == selection:
                 return landing
             raise _reused(key)
     return None
@@ -104,6 +105,8 @@ def told(closing: Closing) -> str:
         return f"{closing.by or 'somebody'} answered {closing.choice!r}"
     if closing.outcome is AskOutcome.TIMED_OUT:
         return "nobody answered in time, so it was denied"
+    if closing.ask.wanted is not None:
+        return "the result has moved on since"
     return "the worker does not wait for it any more"
 
 

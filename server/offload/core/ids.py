@@ -1,4 +1,4 @@
-"""Ids of tasks and turns: sortable by time, safe in a file name, an argument and a message id."""
+"""Ids of tasks, turns and what else is named: sortable by time, safe in a file name, an argument and a message id."""
 
 from __future__ import annotations
 
@@ -18,6 +18,11 @@ def new_task_id() -> TaskId:
     """Eight letters and digits, the first a letter: short enough to be typed, and never taken for an option."""
     first = secrets.choice(string.ascii_lowercase)
     return TaskId(first + "".join(secrets.choice(_LETTERS) for _ in range(7)))
+
+
+def new_id(kind: str) -> str:
+    """Names a part of a task: `KIND_`, then ten letters and digits."""
+    return f"{kind}_" + "".join(secrets.choice(_LETTERS) for _ in range(10))
 
 
 def new_turn_id(now: float) -> TurnId:

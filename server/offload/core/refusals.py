@@ -10,6 +10,7 @@ from offload.core.idempotency import closing_of, told
 from offload.domain.ask import Ask, AskId
 from offload.domain.change import ChangeSet
 from offload.domain.errors import InvalidRequest, UnknownAsk, WrongPhase
+from offload.domain.review import Selection
 from offload.domain.task import Task
 from offload.domain.turn import TurnId
 
@@ -42,6 +43,17 @@ def newest_changes(task: Task) -> tuple[TurnId, ChangeSet]:
         if turn.changes is not None:
             return turn.id, turn.changes
     raise WrongPhase(f"task {task.id} has no changes yet; it is {task.phase}")
+
+
+def selected(root: Path, changes: ChangeSet, selection: Selection) -> tuple[str, ...]:
+    """The units that paths and ids name, in the order of the change set. Raises `InvalidRequest` for one that it does not have."""
+    paths, ids = frozenset(narrowed(root, changes, selection.paths)), frozenset(selection.hunks)
+    unknown = sorted(ids.difference(changes.units, (file.id for file in changes.files)))
+    if unknown:
+        raise InvalidRequest(f"not in this result: {', '.join(unknown)}; get_changes gives the ids that are")
+    return tuple(
+        unit for file in changes.files for unit in file.units if file.path in paths or file.id in ids or unit in ids
+    )
 
 
 def narrowed(root: Path, changes: ChangeSet, paths: Sequence[str]) -> Sequence[str]:

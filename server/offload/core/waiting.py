@@ -14,7 +14,7 @@ from offload.domain.task import Task, TaskId
 @dataclass(frozen=True, slots=True)
 class WaitFor:
     """`every` waits for all tasks to rest, else for one; `after_revision` ends the wait at any later revision. An open ask ends it
-    too, unless `after_revision` says that it is known."""
+    too, unless `after_revision` says that it is known; a task that is over does not rest as long as a person is asked about it."""
 
     tasks: tuple[TaskId, ...]
     every: bool
@@ -42,7 +42,7 @@ async def _come(ledger: Ledger, watcher: Watcher, ids: Sequence[TaskId], wanted:
     seen = {ledger.get(TaskId(key)).id: revision for key, revision in (wanted.after_revision or {}).items()}
     while True:
         tasks = [ledger.get(task_id) for task_id in ids]
-        resting = [not task.live for task in tasks]
+        resting = [not task.live and not task.asking for task in tasks]
         if all(resting) if wanted.every else any(resting):
             return True
         if any(task.revision > seen[task.id] if task.id in seen else task.asking for task in tasks):

@@ -1,4 +1,4 @@
-"""What a worker asks a person during a turn, and what came of it."""
+"""What a worker asks a person during a turn, or a model about its result, and what came of it."""
 
 from __future__ import annotations
 
@@ -14,17 +14,40 @@ class AskKind(enum.StrEnum):
     QUESTION = "question"
 
 
+class ModelApply(enum.StrEnum):
+    """Whether a model may apply the results of tasks that it started: by itself, with a person's word for each, or not at all."""
+
+    ALLOW = "allow"
+    ASK = "ask"
+    NEVER = "never"
+
+
+@dataclass(frozen=True, slots=True)
+class WantedApply:
+    """What a model wants to apply: `units` are the ids of the hunks and files, which `paths`, `hunks` and `include_outside`
+    named; `by` is the model's name and `key` its own."""
+
+    units: tuple[str, ...]
+    paths: tuple[str, ...] = ()
+    hunks: tuple[str, ...] = ()
+    include_outside: bool = False
+    by: str = ""
+    key: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Ask:
     """One open request. `subject` is what is wanted: a permission's name ("bash", "external_directory") or a question's
     header; `detail` is the command, the path or the question itself; `choices` are the labels that can be answered; a worker
-    gives a permission the choices "allow" and "deny", and offload adds "always"."""
+    gives a permission the choices "allow" and "deny", and offload adds "always". With `wanted` it is no worker's: a model
+    wants to apply the result."""
 
     id: AskId
     kind: AskKind
     subject: str
     detail: str
     choices: tuple[str, ...]
+    wanted: WantedApply | None = None
 
 
 @dataclass(frozen=True, slots=True)

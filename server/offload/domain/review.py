@@ -34,11 +34,14 @@ class Selection:
 
 def review(task: Task) -> dict[str, ReviewState]:
     """The state of every unit that was ever applied or rejected; all others are pending. What came last counts."""
-    happened = [(landing.at, landing.units, ReviewState.APPLIED) for landing in standing(task)]
-    happened += [(each.at, each.units, ReviewState.REJECTED) for each in task.rejections]
     states: dict[str, ReviewState] = {}
-    for _, units, state in sorted(happened, key=lambda each: each[0]):
-        states.update(dict.fromkeys(units, state))
+    for place in range(len(task.landings) + 1):
+        for rejection in task.rejections:
+            if rejection.landings == place:
+                states.update(dict.fromkeys(rejection.units, ReviewState.REJECTED))
+        for landing in task.landings[place : place + 1]:
+            if landing.undone_at is None:
+                states.update(dict.fromkeys(landing.units, ReviewState.APPLIED))
     return states
 
 
