@@ -2,22 +2,28 @@
 
 from dataclasses import fields
 
-from offload.domain import lifecycle
+from offload.domain import events as module
 from offload.domain.ask import Ask, AskId, AskKind, AskOutcome
 from offload.domain.change import ChangeSet, FileChange, FileStatus
-from offload.domain.check import CheckResult
+from offload.domain.check import Check, CheckPlan, CheckResult
 from offload.domain.events import (
     ActivityChanged,
     Admitted,
     AskClosed,
     Asked,
     CannotResume,
+    CheckRequested,
     ChecksEnded,
     Closed,
+    ConsentAsked,
+    ConsentClosed,
     Continued,
     Created,
     Event,
+    Integrated,
     Landed,
+    Rebased,
+    Rejected,
     SessionOpened,
     Snapshotted,
     StopIncomplete,
@@ -27,12 +33,14 @@ from offload.domain.events import (
     TurnEvent,
     TurnFailed,
     TurnSeen,
+    Undone,
     UsageSeen,
     WorkLost,
 )
+from offload.domain.integration import Integration
 from offload.domain.lifecycle import fold
 from offload.domain.route import Route
-from offload.domain.task import Landing, Phase, TaskId, TaskSpec
+from offload.domain.task import Landing, Phase, Rejection, TaskId, TaskSpec
 from offload.domain.turn import Activity, ActivityKind, Failure, Survivor, TurnId
 from offload.domain.usage import Usage
 
@@ -40,12 +48,15 @@ TASK = TaskId("task")
 FIRST, SECOND, STRANGE = TurnId("turn_1"), TurnId("turn_2"), TurnId("turn_9")
 SPEC = TaskSpec("/w", "title", "brief", "prompt", Route("fake", model="fake/worker"), "instruction")
 ASK = Ask(AskId("ask_1"), AskKind.PERMISSION, "bash", "ls", ("allow", "deny"))
+CONSENT = Ask(AskId("ask_9"), AskKind.PERMISSION, "apply", "a.py", ("allow", "deny"))
 CHANGES = ChangeSet("base", "result", (FileChange("a.py", FileStatus.MODIFIED, "100644", "100644", 3, 1),))
 
 # Everything that an event says beside its time and its turn.
 SAYS = {
     Created: {"spec": SPEC},
     Snapshotted: {"base": "base", "notes": ("left out: sub",)},
+    Rebased: {"base": "onto", "start": "merged", "notes": ("marked: a.py",), "marked": ("a.py",)},
+    Integrated: {"integration": Integration((TASK,))},
     Admitted: {},
     SessionOpened: {"session": "session_1"},
     TurnSeen: {},
@@ -54,6 +65,7 @@ SAYS = {
     Asked: {"ask": ASK},
     AskClosed: {"ask": ASK.id, "outcome": AskOutcome.ANSWERED, "choice": "allow"},
     TurnEnded: {"text": "done", "changes": CHANGES},
+    CheckRequested: {"plan": CheckPlan(checks=(Check("pytest", "pytest -q"),))},
     ChecksEnded: {"results": (CheckResult("pytest", passed=True, seconds=1.5),)},
     TurnFailed: {"failure": Failure("turn_lost", "it went away"), "text": "so far", "changes": CHANGES},
     Stopped: {"text": "so far", "changes": CHANGES},
@@ -63,12 +75,17 @@ SAYS = {
     Continued: {"turn": SECOND, "brief": "more", "prompt": "more", "route": Route("fake")},
     StopRequested: {},
     Landed: {"landing": Landing(FIRST, "result", ("a.py",), 9.0)},
+    Undone: {"landing": "landing_1"},
+    Rejected: {"rejection": Rejection(FIRST, ("h1",), 9.0, "not so")},
+    ConsentAsked: {"ask": CONSENT},
+    ConsentClosed: {"ask": CONSENT.id, "outcome": AskOutcome.ANSWERED, "choice": "allow"},
     Closed: {},
 }
 
+# Every kind of event that there is; nothing else names them all, so that a new one is forgotten nowhere.
 EVENTS = tuple(
     each
-    for each in vars(lifecycle).values()
+    for each in vars(module).values()
     if isinstance(each, type) and issubclass(each, Event) and each not in (Event, TurnEvent)
 )
 

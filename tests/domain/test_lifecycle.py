@@ -12,11 +12,17 @@ from offload.domain.events import (
     AskClosed,
     Asked,
     CannotResume,
+    CheckRequested,
     ChecksEnded,
     Closed,
+    ConsentAsked,
+    ConsentClosed,
     Continued,
     Created,
+    Integrated,
     Landed,
+    Rebased,
+    Rejected,
     SessionOpened,
     Snapshotted,
     StopIncomplete,
@@ -26,6 +32,7 @@ from offload.domain.events import (
     TurnEvent,
     TurnFailed,
     TurnSeen,
+    Undone,
     UsageSeen,
     WorkLost,
 )
@@ -54,18 +61,21 @@ from tests.domain.events import (
 QUEUED, STARTING, WORKING, CHECKING = Phase.QUEUED, Phase.STARTING, Phase.WORKING, Phase.CHECKING
 CANCELLING, RECOVERING, READY, FAILED = Phase.CANCELLING, Phase.RECOVERING, Phase.READY, Phase.FAILED
 CANCELLED, INTERRUPTED_ = Phase.CANCELLED, Phase.INTERRUPTED
+OF_A_RESULT = (Landed, Undone, Rejected, ConsentAsked, ConsentClosed)  # a task may be closed by then
 PLAN = {
     (QUEUED, Snapshotted): QUEUED,
     (QUEUED, Admitted): STARTING,
     (QUEUED, StopRequested): CANCELLED,
     (QUEUED, TurnFailed): FAILED,
     (QUEUED, WorkLost): RECOVERING,
+    (STARTING, Rebased): STARTING,
     (STARTING, SessionOpened): STARTING,
     (STARTING, TurnSeen): WORKING,
     (STARTING, StopRequested): CANCELLING,
     (STARTING, StopIncomplete): FAILED,
     (STARTING, TurnFailed): FAILED,
     (STARTING, WorkLost): RECOVERING,
+    (WORKING, Integrated): WORKING,
     (WORKING, ActivityChanged): WORKING,
     (WORKING, UsageSeen): WORKING,
     (WORKING, Asked): WORKING,
@@ -75,10 +85,13 @@ PLAN = {
     (WORKING, StopIncomplete): FAILED,
     (WORKING, TurnFailed): FAILED,
     (WORKING, WorkLost): RECOVERING,
+    (CHECKING, ActivityChanged): CHECKING,
+    (CHECKING, Integrated): CHECKING,
     (CHECKING, ChecksEnded): READY,
     (CHECKING, StopRequested): CANCELLING,
     (CHECKING, TurnFailed): FAILED,
-    (CHECKING, WorkLost): RECOVERING,
+    (CANCELLING, Rebased): CANCELLING,
+    (CANCELLING, Integrated): CANCELLING,
     (CANCELLING, SessionOpened): CANCELLING,
     (CANCELLING, TurnSeen): CANCELLING,
     (CANCELLING, ActivityChanged): CANCELLING,
@@ -87,12 +100,14 @@ PLAN = {
     (CANCELLING, AskClosed): CANCELLING,
     (CANCELLING, StopRequested): CANCELLING,
     (CANCELLING, TurnEnded): READY,
+    (CANCELLING, ChecksEnded): READY,
     (CANCELLING, Stopped): CANCELLED,
     (CANCELLING, StopIncomplete): FAILED,
     (CANCELLING, TurnFailed): FAILED,
     (CANCELLING, WorkLost): RECOVERING,
     (CANCELLING, CannotResume): CANCELLED,
     (RECOVERING, Snapshotted): RECOVERING,
+    (RECOVERING, Rebased): RECOVERING,
     (RECOVERING, SessionOpened): RECOVERING,
     (RECOVERING, TurnSeen): WORKING,
     (RECOVERING, StopRequested): CANCELLING,
@@ -101,9 +116,10 @@ PLAN = {
     (RECOVERING, StopIncomplete): FAILED,
     (RECOVERING, TurnFailed): FAILED,
     (RECOVERING, CannotResume): INTERRUPTED_,
+    (READY, CheckRequested): CHECKING,
     **{(phase, Continued): QUEUED for phase in (READY, FAILED, CANCELLED, INTERRUPTED_)},
-    **{(phase, Landed): phase for phase in (READY, FAILED, CANCELLED, INTERRUPTED_)},
     **{(phase, Closed): phase for phase in (READY, FAILED, CANCELLED, INTERRUPTED_)},
+    **{(phase, kind): phase for phase in (READY, FAILED, CANCELLED, INTERRUPTED_) for kind in OF_A_RESULT},
 }
 PAIRS = [(phase, kind) for phase in Phase for kind in EVENTS]
 ILLEGAL = [pair for pair in PAIRS if pair not in PLAN]
@@ -217,7 +233,32 @@ def test_what_an_event_says_is_written_down():
     assert task.turn.ended_at == 10.0
     task = advance(task, event(Landed))
     assert task.landings == (SAYS[Landed]["landing"],)
+    task = advance(task, event(Rejected))
+    assert task.rejections == (SAYS[Rejected]["rejection"],)
+    task = advance(task, event(CheckRequested))
+    assert (task.plan, task.turn.checks, task.turn.ended_at) == (SAYS[CheckRequested]["plan"], (), 10.0)
+    task = advance(task, event(ChecksEnded, at=20.0))
+    assert (task.turn.checks, task.turn.ended_at) == (SAYS[ChecksEnded]["results"], 10.0)
     assert advance(task, event(Closed)).closed
+
+
+def test_what_a_folder_was_brought_onto_is_the_base_from_then_on():
+    task = advance(task_in(STARTING), event(Rebased))
+    assert (task.base, task.turn.start, task.turn.marked) == ("onto", "merged", ("a.py",))
+    assert task.notes == ("left out: sub", "marked: a.py")
+
+
+def test_what_the_formatter_changed_is_a_part_of_the_result():
+    own = replace(CHANGES, result="own")
+    turn = advance(task_in(CHECKING), event(ChecksEnded, changes=replace(CHANGES, result="formatted"), own=own)).turn
+    assert (turn.changes.result, turn.own) == ("formatted", own)
+    turn = advance(task_in(CHECKING), event(ChecksEnded)).turn
+    assert (turn.changes, turn.own) == (CHANGES, None)
+
+
+def test_the_worker_asks_nothing_and_does_nothing_while_its_result_is_checked():
+    task = advance(task_in(WORKING), event(TurnEnded, to_check=True))
+    assert (task.phase, task.asks, task.activity) == (CHECKING, {}, None)
 
 
 def test_an_end_that_reports_route_and_usage_has_the_last_word():
@@ -323,10 +364,10 @@ def test_a_follow_up_is_a_new_turn_in_the_same_session(phase):
 
 @pytest.mark.parametrize("phase", sorted(RESTING))
 @pytest.mark.parametrize("kind", EVENTS)
-def test_a_closed_task_takes_nothing_but_the_landing_of_its_result(phase, kind):
+def test_a_closed_task_takes_nothing_but_what_becomes_of_its_result(phase, kind):
     closed = advance(task_in(phase), event(Closed))
-    if kind is Landed:
-        assert advance(closed, event(kind)).landings
+    if kind in OF_A_RESULT:
+        assert advance(closed, event(kind)).phase is phase
     else:
         with pytest.raises(IllegalTransition):
             advance(closed, of_the_running_turn(phase, kind))

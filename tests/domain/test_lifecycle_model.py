@@ -14,11 +14,17 @@ from offload.domain.events import (
     AskClosed,
     Asked,
     CannotResume,
+    CheckRequested,
     ChecksEnded,
     Closed,
+    ConsentAsked,
+    ConsentClosed,
     Continued,
     Created,
+    Integrated,
     Landed,
+    Rebased,
+    Rejected,
     SessionOpened,
     Snapshotted,
     StopIncomplete,
@@ -28,6 +34,7 @@ from offload.domain.events import (
     TurnEvent,
     TurnFailed,
     TurnSeen,
+    Undone,
     UsageSeen,
     WorkLost,
 )
@@ -43,7 +50,9 @@ ENDS = {
     CannotResume: "interrupted",
     ChecksEnded: "ready",
 }
-SEEN_AT_WORK = (ActivityChanged, UsageSeen, Asked, AskClosed)
+SEEN_AT_WORK = (UsageSeen, Asked, AskClosed)
+NOBODY_WAITS = (WorkLost, TurnEnded, CheckRequested, Continued, Closed)
+OF_A_RESULT = (Landed, Undone, Rejected, ConsentAsked, ConsentClosed)
 
 
 class Model:
@@ -51,6 +60,7 @@ class Model:
 
     def __init__(self):
         self.turns = ["waiting"]
+        self.ended = set()
         self.stop = False
         self.closed = False
         self.asks = set()
@@ -67,23 +77,28 @@ class Model:
 
     def can(self, event):
         now, kind = self.turns[-1], type(event)
-        if kind is Landed:
+        if kind in OF_A_RESULT:
             return self.over
         if kind in (Continued, Closed):
             return self.over and not self.closed
         if kind is StopRequested:
             return not self.over
+        if kind is CheckRequested:
+            return now == "ready" and not self.closed
         allowed = {
             Snapshotted: now in ("waiting", "lost"),
             Admitted: now == "waiting",
+            Rebased: now in ("started", "lost") or self.stopping,
             SessionOpened: now in ("started", "lost") or self.stopping,
             TurnSeen: now in ("started", "lost") or self.stopping,
             TurnEnded: now in ("seen", "lost") or self.stopping,
-            ChecksEnded: now == "checking" and not self.stopping,
+            ActivityChanged: now in ("seen", "checking") or self.stopping,
+            Integrated: now in ("seen", "checking") or self.stopping,
+            ChecksEnded: now == "checking" or self.stopping,
             Stopped: now == "lost" or self.stopping,
             StopIncomplete: now in ("started", "seen", "lost") or self.stopping,
             TurnFailed: not self.over,
-            WorkLost: not self.over and now != "lost",
+            WorkLost: not self.over and now != "lost" and (now != "checking" or self.stopping),
             CannotResume: now == "lost" or self.stopping,
         }
         return (now == "seen" or self.stopping) if kind in SEEN_AT_WORK else allowed.get(kind, False)
@@ -94,6 +109,7 @@ class Model:
 
     def do(self, event):
         kind = type(event)
+        self.asks = set() if kind in NOBODY_WAITS else self.asks
         if kind is Continued:
             self.turns.append("waiting")
         elif kind is Closed:
@@ -104,24 +120,24 @@ class Model:
             else:
                 self.turns[-1] = "seen" if self.turns[-1] == "lost" else self.turns[-1]
                 self.stop = True
-        elif kind is Asked:
+        elif kind in (Asked, ConsentAsked):
             self.asks.add(event.ask.id)
-        elif kind is AskClosed:
+        elif kind in (AskClosed, ConsentClosed):
             self.asks.discard(event.ask)
         elif kind is WorkLost:
             self.turns[-1] = "lost"
-            self.asks = set()
         elif kind is Admitted:
             self.turns[-1] = "started"
         elif kind is TurnSeen:
             self.turns[-1] = "seen"
-        elif kind is TurnEnded and event.to_check and not self.stop:
+        elif kind is CheckRequested or (kind is TurnEnded and event.to_check and not self.stop):
             self.turns[-1] = "checking"
         elif kind in ENDS:
             self.end("cancelled" if kind is CannotResume and self.stop else ENDS[kind])
 
     def end(self, how):
         self.turns[-1] = how
+        self.ended.add(len(self.turns))
         self.stop = False
         self.asks = set()
 
@@ -147,9 +163,9 @@ class Lifecycle(RuleBasedStateMachine):
             says["turn"] = f"turn_{len(self.model.turns) + 1}"
         elif issubclass(kind, TurnEvent):
             says["turn"] = "turn_1" if stale else f"turn_{len(self.model.turns)}"
-        if kind is Asked:
+        if kind in (Asked, ConsentAsked):
             says["ask"] = replace(ASK, id=AskId(ask))
-        if kind is AskClosed:
+        if kind in (AskClosed, ConsentClosed):
             says["ask"] = ask
         if kind is TurnEnded:
             says["to_check"] = to_check
@@ -174,7 +190,7 @@ class Lifecycle(RuleBasedStateMachine):
         assert task.phase == model.phase
         assert task.live is not model.over
         assert (task.stop_requested, task.closed, set(task.asks)) == (model.stop, model.closed, model.asks)
-        assert [turn.ended_at is not None for turn in task.turns] == [how in ENDS.values() for how in model.turns]
+        assert {number for number, turn in enumerate(task.turns, 1) if turn.ended_at is not None} == model.ended
         assert [turn.stopped for turn in task.turns] == [how == "cancelled" for how in model.turns]
         assert task.phase in RESTING or task.turn.failure is None
 
