@@ -81,7 +81,7 @@ async def test_the_version_goes_along_where_the_editor_takes_it(editing, edit, f
     assert change["textDocument"] == {"uri": file.as_uri(), "version": 7}
     assert [(each["range"]["start"], each["newText"]) for each in change["edits"]] == [
         ({"line": 1, "character": 0}, "TWO\n"),
-        ({"line": 3, "character": 0}, "four\n"),
+        ({"line": 2, "character": 0}, "three\nfour"),
     ]
 
 
@@ -309,6 +309,44 @@ async def test_an_editor_that_keeps_the_last_line_end_for_itself_has_done_its_pa
     screen.show(file, before)
     await known(screen)
     assert await edit((file, 1, before, after)) is EditOutcome.DONE
+
+
+async def test_neovim_is_asked_once_for_each_document_with_a_version_that_it_looks_at(house, editing, edit, file):
+    """tests/clients/test_neovim_edits.py shows why."""
+    other = file.with_name("b.py")
+    screen = await editing(NEOVIM, clientInfo={"name": "Neovim"})
+
+    def take(message):
+        screen.requests.append(message["params"])
+        ((path, version, edits),) = screen.edits(message)
+        screen.apply(path, version if version == 5 else 0, edits)
+        return {"applied": True}
+
+    screen.client.handlers["workspace/applyEdit"] = take
+    screen.show(file, "a", 0)
+    screen.show(other, "x\n", 5)
+    await known(screen)
+    assert await edit((file, 0, "a", "b\n"), (other, 5, "x\n", "y")) is EditOutcome.DONE
+    versions = [request["edit"]["documentChanges"][0]["textDocument"]["version"] for request in screen.requests]
+    assert versions == [1, 5]
+    assert (screen.text(file), screen.text(other)) == ("b", "y\n"), "the last line end is the buffer's"
+
+
+async def test_neovims_first_document_is_taken_back_when_its_second_has_moved(house, editing, edit, file):
+    other = file.with_name("b.py")
+    screen = await editing(NEOVIM, clientInfo={"name": "Neovim"})
+    screen.show(file, BEFORE)
+    screen.show(other, "x\n", 5)
+    await known(screen)
+    assert await edit((file, 1, BEFORE, AFTER), (other, 4, "x\n", "y\n")) is EditOutcome.MOVED
+    assert live(house, file) == BEFORE
+    assert [request["label"] for request in screen.requests] == ["offload: tests", "offload: tests, taken back"]
+
+
+async def test_no_edit_is_no_request(editing, edit, file):
+    screen = await editing()
+    assert await edit() is EditOutcome.DONE
+    assert screen.requests == []
 
 
 async def test_a_text_whose_lines_editors_number_apart_is_refused(editing, edit, file):

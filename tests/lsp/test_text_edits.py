@@ -7,7 +7,7 @@ import pytest
 
 from offload.domain.text import Encoding
 from offload.lsp.text_buffer import TextBuffer, lines_of
-from offload.lsp.text_edits import same_text, tells_lines_apart, text_edits
+from offload.lsp.text_edits import same_text, tells_lines_apart, text_edits, with_last_end_of
 
 LINES = ["", "one", "two", "    three", "#😋😋x", "é", "\u2028\x0c", "four", "same", "same"]
 
@@ -42,6 +42,31 @@ def test_edits_are_in_order_apart_and_few():
     edits = text_edits(before, after, Encoding.UTF_16)
     spans = [(edit.range.start.line, edit.range.end.line, edit.new_text) for edit in edits]
     assert spans == [(3, 4, "three\n"), (50, 51, ""), (99, 99, "more\n")]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "first", "last", "text"),
+    [
+        ("a\nb\n", "a\nB\n", (1, 0), (1, 1), "B"),
+        ("a\nb\n", "a\nb\nc\n", (1, 0), (1, 1), "b\nc"),
+        ("a\nb\n", "a\n", (0, 0), (1, 1), "a"),
+        ("a\nb\n", "", (0, 0), (2, 0), ""),
+        ("a\nb\n", "a\nb", (1, 0), (2, 0), "b"),
+        ("a\r\nb\r\n", "a\r\nb\n", (1, 0), (2, 0), "b\n"),
+    ],
+)
+def test_the_line_end_at_the_end_is_kept_out_of_an_edit_that_leaves_it(before, after, first, last, text):
+    (edit,) = text_edits(before, after, Encoding.UTF_16)
+    start, end = edit.range.start, edit.range.end
+    assert ((start.line, start.character), (end.line, end.character), edit.new_text) == (first, last, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "like", "given"),
+    [("a", "x\n", "a\n"), ("a\n", "x", "a"), ("a\n\n", "x", "a\n"), ("a\n", "x\r\n", "a\r\n"), ("", "\n", "\n")],
+)
+def test_a_text_takes_the_last_line_end_of_another(text, like, given):
+    assert with_last_end_of(text, like=like) == given
 
 
 def test_equal_texts_need_no_edit():

@@ -17,7 +17,7 @@ from offload.domain.text import Encoding
 from offload.lsp.client import Client
 from offload.lsp.documents import EditorDocuments, OpenDocument
 from offload.lsp.text_buffer import lines_of
-from offload.lsp.text_edits import same_text, tells_lines_apart, text_edits
+from offload.lsp.text_edits import same_text, tells_lines_apart, text_edits, with_last_end_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +83,15 @@ class BufferEdits:
     async def edit(self, label: str, edits: Sequence[DocumentEdit]) -> EditOutcome:
         if not self.can_edit or not all(map(_is_plain, edits)):
             return EditOutcome.REFUSED
-        outcome, done = await self._tried(label, edits)
-        if outcome is not EditOutcome.DONE:
-            back = list(self._back(done))
-            if back:  # All documents or none: an editor may have skipped some and changed others.
-                await self._tried(f"{label}, taken back", back)
-        return outcome
+        done: list[DocumentEdit] = []
+        for some in self._together(edits):
+            outcome, seen = await self._tried(label, some)
+            done += seen
+            if outcome is not EditOutcome.DONE:
+                for back in self._together([*self._back(done)]):  # All documents or none.
+                    await self._tried(f"{label}, taken back", back)
+                return outcome
+        return EditOutcome.DONE
 
     def noticed(self, document: OpenDocument) -> None:
         """The document has changed, or was closed. One notification may hold changes of the user beside ours, so this is
@@ -103,9 +106,15 @@ class BufferEdits:
             asked.over = True
             asked.news.set()
 
+    def _together(self, edits: Sequence[DocumentEdit]) -> list[Sequence[DocumentEdit]]:
+        """What goes into one request: all of them, where the editor looks at all their versions before it begins."""
+        return [[edit] for edit in edits] if self._client.is_neovim else [edits] if edits else []
+
     async def _tried(self, label: str, edits: Sequence[DocumentEdit]) -> tuple[EditOutcome, list[DocumentEdit]]:
         """What came of it, and the edits that were seen to be done."""
-        asked = _Asked(await asyncio.to_thread(_prepared, edits, self._client.encoding), over=self._gone)
+        asked = _Asked(
+            await asyncio.to_thread(_prepared, edits, self._client.encoding, self._client.is_neovim), over=self._gone
+        )
         if any(map(self._has_moved, edits)):
             return EditOutcome.MOVED, []
         self._waiting.append(asked)
@@ -127,7 +136,7 @@ class BufferEdits:
         """Send one request for all documents, and wait until they were seen to be changed or there is nothing to wait for."""
         changes = [
             types.TextDocumentEdit(
-                types.OptionalVersionedTextDocumentIdentifier(document.uri, document.buffer.version), [*each.changes]
+                types.OptionalVersionedTextDocumentIdentifier(document.uri, self._version(document)), [*each.changes]
             )
             for each in asked.wanted
             if (document := self._documents.at(each.edit.path)) is not None
@@ -141,6 +150,11 @@ class BufferEdits:
             if answer.done() and answer.result():
                 await self._wait_for_texts(asked)
             answer.cancel()
+
+    def _version(self, document: OpenDocument) -> int | None:
+        version = document.buffer.version
+        # Neovim opens documents with version 0. None that was typed in has 1, so that this tells it from those.
+        return 1 if version == 0 and self._client.is_neovim else version
 
     async def _wait_for_texts(self, asked: _Asked) -> None:
         """The editor says that it has applied the edit; it may tell of the new texts later."""
@@ -173,5 +187,9 @@ def _is_plain(edit: DocumentEdit) -> bool:
     return tells_lines_apart(edit.before) and tells_lines_apart(edit.after)
 
 
-def _prepared(edits: Sequence[DocumentEdit], encoding: Encoding) -> list[_Wanted]:
-    return [_Wanted(edit, lines_of(edit.after), text_edits(edit.before, edit.after, encoding)) for edit in edits]
+def _prepared(edits: Sequence[DocumentEdit], encoding: Encoding, keeps_last_end: bool) -> list[_Wanted]:
+    prepared = []
+    for edit in edits:
+        after = with_last_end_of(edit.after, like=edit.before) if keeps_last_end else edit.after
+        prepared.append(_Wanted(edit, lines_of(after), text_edits(edit.before, after, encoding)))
+    return prepared

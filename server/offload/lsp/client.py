@@ -34,6 +34,7 @@ class Client:
         self.refreshes_code_lens = False
         self.draws_marks = False
         self.takes_edits = False
+        self.is_neovim = False
         self._takes_versions = False
 
     def learn(self, params: types.InitializeParams) -> None:
@@ -49,6 +50,9 @@ class Client:
         self.refreshes_code_lens = bool(
             can.workspace and can.workspace.code_lens and can.workspace.code_lens.refresh_support
         )
+        # As of 0.11: of an edit's documents only the first one's version counts, version 0 stands for any, and the line end at
+        # the end of a text is an option of the buffer, which edits cannot change.
+        self.is_neovim = self.name == "Neovim"
         self.takes_edits = bool(can.workspace and can.workspace.apply_edit)
         edits = can.workspace.workspace_edit if can.workspace else None
         # Neovim announces only what it can do with files, and takes versions all the same.

@@ -20,16 +20,20 @@ from offload.lsp.text_buffer import lines_of
 # What difflib is given at most, as lines of one side times lines of the other: its time grows with that.
 _LARGEST_DIFF = 1_000_000
 
+_LAST_END = re.compile(r"(\r\n|\r|\n)\Z")
 _LONE_CR = re.compile(r"\r(?!\n)")
 
 
 def text_edits(before: str, after: str, encoding: Encoding) -> list[types.TextEdit]:
     """The edits, in order and apart from each other."""
     old, new = lines_of(before), lines_of(after)
-    return [
-        types.TextEdit(types.Range(_position(old, first, encoding), _position(old, last, encoding)), "".join(lines))
-        for first, last, lines in _hunks(old, new)
-    ]
+    return [_edit(old, first, last, lines, encoding) for first, last, lines in _hunks(old, new)]
+
+
+def with_last_end_of(text: str, like: str) -> str:
+    """The text, with a line end at its very end if, and only if, `like` has one there."""
+    end = _LAST_END.search(like)
+    return _LAST_END.sub("", text) + (end.group() if end else "")
 
 
 def tells_lines_apart(text: str) -> bool:
@@ -96,6 +100,25 @@ def _differences(one: list[str], other: list[str]) -> Sequence[tuple[str, int, i
     if len(one) * len(other) > _LARGEST_DIFF:
         return [("replace", 0, len(one), 0, len(other))]
     return difflib.SequenceMatcher(None, one, other, autojunk=False).get_opcodes()
+
+
+def _edit(old: list[str], first: int, last: int, lines: list[str], encoding: Encoding) -> types.TextEdit:
+    """Lines from `first` up to, without it, `last` give way to `lines`.
+
+    The line end at the end of a text is kept out of the range: Neovim has none there to be changed, adds an empty line, and
+    then tells of another text than it has.
+    """
+    if 0 < last == len(old) - 1 and not old[-1]:
+        if first > 0 and (first == last or not lines):
+            first -= 1
+            lines = [old[first], *lines]
+        text = "".join(lines)
+        kept, end = (_LAST_END.findall(each)[-1:] for each in (old[last - 1], text))
+        if kept == end:
+            column = units(old[last - 1].removesuffix(kept[0]), encoding)
+            span = types.Range(types.Position(first, 0), types.Position(last - 1, column))
+            return types.TextEdit(span, text.removesuffix(kept[0]))
+    return types.TextEdit(types.Range(_position(old, first, encoding), _position(old, last, encoding)), "".join(lines))
 
 
 def _position(lines: list[str], number: int, encoding: Encoding) -> types.Position:
