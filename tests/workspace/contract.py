@@ -4,9 +4,11 @@ import os
 
 import pytest
 
+from offload.core.ports import BufferChange
 from offload.domain.change import FileStatus
 from offload.domain.errors import ApplyRefused, InvalidRequest, NotAWorkspace
 from offload.domain.task import TaskId
+from tests.workspace.repositories import apply
 
 TASK = TaskId("t1")
 
@@ -101,40 +103,38 @@ class WorkspaceContract:
         assert "-b\n+worker\n" in narrow
         assert "src/a.py" not in narrow
 
+    async def test_a_plan_writes_nothing_and_names_what_it_is_for(self, workspace, root, opened):
+        folder, base = opened
+        (folder / "src" / "a.py").write_text("worker\n")
+        (folder / "b.txt").write_text("worker\n")
+        (root / "b.txt").write_text("worker\n")
+        plan = await workspace.plan(root, await workspace.collect(TASK, root, base), {})
+
+        assert (sorted(plan.paths), plan.unchanged, plan.buffers) == (["b.txt", "src/a.py"], ("b.txt",), ())
+        assert (root / "src" / "a.py").read_text() == "one\ntwo\nthree\n"
+
     async def test_applied_files_are_on_disk_and_named(self, workspace, root, opened):
         folder, base = opened
         (folder / "src" / "a.py").write_text("worker\n")
         (folder / "deep" / "er").mkdir(parents=True)
         (folder / "deep" / "er" / "new.py").write_text("new\n")
         (folder / "b.txt").unlink()
-        applied = await workspace.apply(root, await workspace.collect(TASK, root, base), {})
+        applied = await apply(workspace, root, await workspace.collect(TASK, root, base))
 
         assert sorted(applied.paths) == ["b.txt", "deep/er/new.py", "src/a.py"]
         assert (root / "src" / "a.py").read_text() == "worker\n"
         assert (root / "deep" / "er" / "new.py").read_text() == "new\n"
         assert not (root / "b.txt").exists()
 
-    async def test_only_the_named_paths_are_applied(self, workspace, root, opened):
-        folder, base = opened
-        (folder / "src" / "a.py").write_text("worker\n")
-        (folder / "b.txt").write_text("worker\n")
-        applied = await workspace.apply(root, await workspace.collect(TASK, root, base), {}, ["b.txt"])
-
-        assert applied.paths == ("b.txt",)
-        assert (root / "b.txt").read_text() == "worker\n"
-        assert (root / "src" / "a.py").read_text() == "one\ntwo\nthree\n"
-
-    async def test_a_path_that_was_not_changed_cannot_be_asked_for(self, workspace, root, opened):
+    async def test_a_path_that_was_not_changed_has_no_patch(self, workspace, root, opened):
         folder, base = opened
         (folder / "b.txt").write_text("worker\n")
         changes = await workspace.collect(TASK, root, base)
 
         with pytest.raises(InvalidRequest, match="none"):
-            await workspace.apply(root, changes, {}, ["none"])
-        with pytest.raises(InvalidRequest, match="none"):
             await workspace.diff(root, changes, ["none"])
 
-    async def test_a_conflict_refuses_everything_and_writes_nothing(self, workspace, root, opened):
+    async def test_a_conflict_refuses_everything_writes_nothing_and_shows_both_sides(self, workspace, root, opened):
         folder, base = opened
         (folder / "src" / "a.py").write_text("worker\n")
         (folder / "b.txt").write_text("worker\n")
@@ -142,35 +142,110 @@ class WorkspaceContract:
         (root / "b.txt").write_text("mine\n")
 
         with pytest.raises(ApplyRefused, match=r"b\.txt") as refused:
-            await workspace.apply(root, changes, {})
+            await workspace.plan(root, changes, {})
         assert [path for path, _ in refused.value.reasons] == ["b.txt"]
+        (conflict,) = refused.value.conflicts
+        assert (conflict.path, conflict.first_line) == ("b.txt", 1)
+        assert (conflict.yours, conflict.base, conflict.theirs) == ("mine\n", "b\n", "worker\n")
+        (file,) = (file for file in changes.files if file.path == "b.txt")
+        assert conflict.unit == file.units[0]
         assert (root / "b.txt").read_text() == "mine\n"
         assert (root / "src" / "a.py").read_text() == "one\ntwo\nthree\n"
 
-    async def test_a_file_with_unsaved_text_is_refused(self, workspace, root, opened):
+    async def test_unsaved_text_that_clashes_is_a_conflict_and_the_file_stays_as_it_is(self, workspace, root, opened):
         """Public trouble report: an agent's result was written over unsaved edits (H18)."""
         folder, base = opened
         (folder / "b.txt").write_text("worker\n")
         changes = await workspace.collect(TASK, root, base)
 
-        with pytest.raises(ApplyRefused, match="unsaved"):
-            await workspace.apply(root, changes, {"b.txt": "typed\n"})
+        with pytest.raises(ApplyRefused) as refused:
+            await workspace.plan(root, changes, {"b.txt": "typed\n"})
+        assert [(conflict.path, conflict.yours) for conflict in refused.value.conflicts] == [("b.txt", "typed\n")]
         assert (root / "b.txt").read_text() == "b\n"
 
-    async def test_an_open_file_whose_text_is_saved_is_applied(self, workspace, root, opened):
+    async def test_an_open_file_is_for_its_editor_to_change(self, workspace, root, opened):
         folder, base = opened
         (folder / "b.txt").write_text("worker\n")
+        (folder / "src" / "a.py").write_text("worker\n")
         changes = await workspace.collect(TASK, root, base)
+        plan = await apply(workspace, root, changes, {"b.txt": "b\n", "elsewhere.txt": "typed\n"})
 
-        assert (await workspace.apply(root, changes, {"b.txt": "b\n", "src/a.py": "typed\n"})).paths == ("b.txt",)
+        assert (sorted(plan.paths), plan.unchanged) == (["b.txt", "src/a.py"], ())
+        assert plan.buffers == (BufferChange("b.txt", "b\n", "worker\n"),)
+        assert (root / "b.txt").read_text() == "b\n"
+        assert (root / "src" / "a.py").read_text() == "worker\n"
 
-    async def test_a_file_that_is_there_already_as_the_worker_made_it_is_fine(self, workspace, root, opened):
+    async def test_what_is_there_already_as_the_worker_made_it_is_unchanged(self, workspace, root, opened):
         folder, base = opened
         (folder / "new.py").write_text("new\n")
+        (folder / "b.txt").write_text("worker\n")
         changes = await workspace.collect(TASK, root, base)
         (root / "new.py").write_text("new\n")
+        plan = await apply(workspace, root, changes, {"b.txt": "worker\n"})
 
-        assert (await workspace.apply(root, changes, {})).paths == ("new.py",)
+        assert plan.paths == plan.unchanged == ("b.txt", "new.py")
+        assert (plan.buffers, plan.before, plan.after) == ((), "", "")
+
+    async def test_a_file_that_changes_between_plan_and_write_is_not_overwritten(self, workspace, root, opened):
+        folder, base = opened
+        (folder / "b.txt").write_text("worker\n")
+        (folder / "src" / "a.py").write_text("worker\n")
+        plan = await workspace.plan(root, await workspace.collect(TASK, root, base), {})
+        (root / "src" / "a.py").write_text("typed just now\n")
+
+        with pytest.raises(ApplyRefused) as refused:
+            await workspace.write(root, plan)
+        assert [path for path, _ in refused.value.reasons] == ["src/a.py"]
+        assert (root / "src" / "a.py").read_text() == "typed just now\n"
+        assert (root / "b.txt").read_text() == "b\n"
+
+    async def test_before_and_after_hold_the_touched_files_and_lead_back(self, workspace, root, opened):
+        folder, base = opened
+        (folder / "src" / "a.py").write_text("worker\n")
+        (folder / "b.txt").unlink()
+        (folder / "new.py").write_text("new\n")
+        landed = await apply(workspace, root, await workspace.collect(TASK, root, base))
+
+        for commit, wanted in (
+            (landed.before, (b"one\ntwo\nthree\n", b"b\n", None)),
+            (landed.after, (b"worker\n", None, b"new\n")),
+        ):
+            assert (
+                tuple([await workspace.read(root, commit, path) for path in ("src/a.py", "b.txt", "new.py")]) == wanted
+            )
+        back = await workspace.between(root, landed.after, landed.before)
+        undone = await apply(workspace, root, back, exact=True)
+        assert sorted(undone.paths) == ["b.txt", "new.py", "src/a.py"]
+        assert (root / "src" / "a.py").read_text() == "one\ntwo\nthree\n"
+        assert (root / "b.txt").read_text() == "b\n"
+        assert not (root / "new.py").exists()
+
+    async def test_what_went_to_an_editor_is_taken_back_there_or_on_disk_once_it_is_saved(
+        self, workspace, root, opened
+    ):
+        folder, base = opened
+        (folder / "b.txt").write_text("worker\n")
+        landed = await apply(workspace, root, await workspace.collect(TASK, root, base), {"b.txt": "b\n"})
+        back = await workspace.between(root, landed.after, landed.before)
+
+        still_open = await workspace.plan(root, back, {"b.txt": "worker\n"}, exact=True)
+        assert still_open.buffers == (BufferChange("b.txt", "worker\n", "b\n"),)
+        (root / "b.txt").write_text("worker\n")
+        saved = await apply(workspace, root, back, exact=True)
+        assert (saved.paths, saved.buffers) == (("b.txt",), ())
+        assert (root / "b.txt").read_text() == "b\n"
+
+    async def test_what_was_edited_since_is_not_taken_back(self, workspace, root, opened):
+        folder, base = opened
+        (folder / "b.txt").write_text("worker\n")
+        landed = await apply(workspace, root, await workspace.collect(TASK, root, base))
+        (root / "b.txt").write_text("worker and me\n")
+
+        with pytest.raises(ApplyRefused) as refused:
+            await workspace.plan(root, await workspace.between(root, landed.after, landed.before), {}, exact=True)
+        (conflict,) = refused.value.conflicts
+        assert (conflict.yours, conflict.base, conflict.theirs) == ("worker and me\n", "worker\n", "b\n")
+        assert (root / "b.txt").read_text() == "worker and me\n"
 
     async def test_snapshot_and_result_stay_readable_when_the_folder_is_released(self, workspace, root, opened):
         folder, base = opened
@@ -180,7 +255,7 @@ class WorkspaceContract:
 
         assert not folder.exists()
         assert await workspace.read(root, changes.result, "b.txt") == b"worker\n"
-        assert (await workspace.apply(root, changes, {})).paths == ("b.txt",)
+        assert (await apply(workspace, root, changes)).paths == ("b.txt",)
 
     async def test_the_size_is_that_of_the_folder_while_there_is_one(self, workspace, root, opened):
         folder, _ = opened
@@ -199,7 +274,7 @@ class WorkspaceContract:
         await workspace.release(TASK, root)
         await workspace.forget(root, {first.result}, {base, second.result})
 
-        assert (await workspace.apply(root, second, {})).paths == ("b.txt",)
+        assert (await apply(workspace, root, second)).paths == ("b.txt",)
         assert (root / "b.txt").read_text() == "second\n"
         again = (await workspace.snapshot(root, {})).base
         assert await workspace.read(root, again, "b.txt") == b"second\n"

@@ -38,8 +38,8 @@ def fingerprint(folder: Path) -> dict[str, str]:
     return found
 
 
-async def apply(workspace, root: Path, changes, buffers=None):
+async def apply(workspace, root: Path, changes, buffers=None, *, exact=False):
     """Plan with what the user has now, and write."""
-    plan = await workspace.plan(root, changes, buffers or {})
+    plan = await workspace.plan(root, changes, buffers or {}, exact=exact)
     await workspace.write(root, plan)
     return plan

@@ -3,22 +3,16 @@
 import os
 import shutil
 import stat
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from offload.core.ports import Applied
 from offload.domain.change import ChangeSet
 from offload.domain.errors import ApplyRefused, GitFailed, NotAWorkspace
-from offload.processes import Processes
 from offload.workspace import disk
-from offload.workspace.git import Git
-from offload.workspace.merge import merge
-from tests.workspace.repositories import fingerprint, git
+from offload.workspace.guard import forbidden
+from tests.workspace.repositories import apply, fingerprint, git
 
 
 def private_of(state: Path) -> Path:
@@ -78,7 +72,7 @@ async def test_a_hostile_result_is_refused_before_the_first_write(workspace, roo
     before = fingerprint(root) | fingerprint(tmp_path / "elsewhere")
 
     with pytest.raises(ApplyRefused) as refused:
-        await workspace.apply(root, changes, {})
+        await apply(workspace, root, changes, {})
     assert reason in dict(refused.value.reasons)[os.fsdecode(path)]
     assert fingerprint(root) | fingerprint(tmp_path / "elsewhere") == before
     assert not (tmp_path / "outside").exists()
@@ -89,7 +83,7 @@ async def test_a_link_that_stays_inside_is_applied(workspace, root, opened, targ
     (root / "in").symlink_to("src")
     folder, base = await opened()
     (folder / "link").symlink_to(target)
-    await workspace.apply(root, await workspace.collect("t1", root, base), {})
+    await apply(workspace, root, await workspace.collect("t1", root, base), {})
 
     assert str((root / "link").readlink()) == target
 
@@ -99,7 +93,7 @@ async def test_changes_in_different_places_are_merged(workspace, root, opened):
     (folder / "src" / "a.py").write_text("ONE\ntwo\nthree\n")
     changes = await workspace.collect("t1", root, base)
     (root / "src" / "a.py").write_text("one\ntwo\nthree\nfour\n")
-    await workspace.apply(root, changes, {})
+    await apply(workspace, root, changes, {})
 
     assert (root / "src" / "a.py").read_text() == "ONE\ntwo\nthree\nfour\n"
 
@@ -111,10 +105,10 @@ async def test_a_second_result_at_the_same_place_is_a_conflict(workspace, root, 
     (first / "b.txt").write_text("b\nfirst\n")
     (second / "b.txt").write_text("b\nsecond\n")
     results = [await workspace.collect(task, root, base) for task in ("t1", "t2")]
-    await workspace.apply(root, results[0], {})
+    await apply(workspace, root, results[0], {})
 
     with pytest.raises(ApplyRefused, match="in the same place"):
-        await workspace.apply(root, results[1], {})
+        await apply(workspace, root, results[1], {})
     assert (root / "b.txt").read_text() == "b\nfirst\n"
     assert await workspace.read(root, results[1].result, "b.txt") == b"b\nsecond\n"
 
@@ -125,18 +119,19 @@ async def test_applying_twice_changes_nothing_more(workspace, root, opened):
     (folder / "src" / "a.py").write_text("worker\n")
     (folder / "link").symlink_to("src")
     changes = await workspace.collect("t1", root, base)
-    first = await workspace.apply(root, changes, {})
+    first = await apply(workspace, root, changes, {})
     before = fingerprint(root)
 
     assert first.unchanged == ()
-    assert await workspace.apply(root, changes, {}) == Applied(first.paths, unchanged=first.paths)
+    second = await apply(workspace, root, changes)
+    assert (second.paths, second.unchanged, second.before, second.after) == (first.paths, first.paths, "", "")
     assert fingerprint(root) == before
 
 
 MINE_AND_THEIRS = {
     "deleted by the task, changed by me": (None, b"mine\n", "changed by you and deleted"),
     "changed by the task, deleted by me": (b"worker\n", None, "deleted by you and changed"),
-    "binary on both sides": (b"\0worker", b"\0mine", "in the same place"),
+    "binary on both sides": (b"\0worker", b"\0mine", "is no text"),
 }
 
 
@@ -152,7 +147,7 @@ async def test_what_cannot_be_merged_is_refused(workspace, root, opened, case):
             changes = await workspace.collect("t1", root, base)
 
     with pytest.raises(ApplyRefused, match=reason):
-        await workspace.apply(root, changes, {})
+        await apply(workspace, root, changes, {})
     assert (root / "b.txt").exists() == (mine is not None)
 
 
@@ -163,7 +158,7 @@ async def test_a_new_file_that_is_there_with_other_contents_is_refused(workspace
     (root / "new").write_text("mine\n")
 
     with pytest.raises(ApplyRefused, match="made by you as well"):
-        await workspace.apply(root, changes, {})
+        await apply(workspace, root, changes, {})
 
 
 async def test_a_link_in_place_of_a_file_that_both_touched_is_refused(workspace, root, opened):
@@ -174,7 +169,7 @@ async def test_a_link_in_place_of_a_file_that_both_touched_is_refused(workspace,
     (root / "b.txt").symlink_to("src/a.py")
 
     with pytest.raises(ApplyRefused, match="is a link on one side"):
-        await workspace.apply(root, changes, {})
+        await apply(workspace, root, changes, {})
 
 
 async def test_a_link_changed_by_both_is_refused(workspace, root, opened):
@@ -187,10 +182,10 @@ async def test_a_link_changed_by_both_is_refused(workspace, root, opened):
     (root / "link").symlink_to("src/a.py")
 
     with pytest.raises(ApplyRefused, match="is a link on one side"):
-        await workspace.apply(root, changes, {})
+        await apply(workspace, root, changes, {})
     (root / "link").unlink()
     (root / "link").symlink_to("b.txt")
-    await workspace.apply(root, changes, {})
+    await apply(workspace, root, changes, {})
     assert str((root / "link").readlink()) == "src"
 
 
@@ -203,7 +198,7 @@ async def test_a_link_that_was_deleted_by_the_task_and_moved_by_me_is_refused(wo
     (root / "link").symlink_to("src")
 
     with pytest.raises(ApplyRefused, match="changed by you and deleted"):
-        await workspace.apply(root, changes, {})
+        await apply(workspace, root, changes, {})
 
 
 async def test_modes_are_kept_and_only_the_executable_bit_is_set(workspace, root, opened):
@@ -213,12 +208,12 @@ async def test_modes_are_kept_and_only_the_executable_bit_is_set(workspace, root
     (folder / "b.txt").write_text("worker\n")
     (folder / "src" / "a.py").chmod(0o755)
     changes = await workspace.collect("t1", root, base)
-    await workspace.apply(root, changes, {})
+    await apply(workspace, root, changes, {})
 
     assert stat.S_IMODE((root / "b.txt").stat().st_mode) == 0o640
     assert stat.S_IMODE((root / "src" / "a.py").stat().st_mode) == 0o700
     before = fingerprint(root)
-    await workspace.apply(root, changes, {})
+    await apply(workspace, root, changes, {})
     assert fingerprint(root) == before
 
 
@@ -226,12 +221,12 @@ async def test_a_file_that_became_a_link_and_back_is_applied(workspace, root, op
     folder, base = await opened()
     (folder / "b.txt").unlink()
     (folder / "b.txt").symlink_to("src")
-    await workspace.apply(root, await workspace.collect("t1", root, base), {})
+    await apply(workspace, root, await workspace.collect("t1", root, base), {})
     assert (root / "b.txt").is_symlink()
     folder, base = await opened("t2")
     (folder / "b.txt").unlink()
     (folder / "b.txt").write_text("a file again\n")
-    await workspace.apply(root, await workspace.collect("t2", root, base), {})
+    await apply(workspace, root, await workspace.collect("t2", root, base), {})
 
     assert not (root / "b.txt").is_symlink()
     assert (root / "b.txt").read_text() == "a file again\n"
@@ -242,7 +237,7 @@ async def test_a_deleted_file_with_the_users_line_ends_is_deleted(workspace, roo
     (root / "crlf.txt").write_bytes(b"one\r\n")
     folder, base = await opened()
     (folder / "crlf.txt").unlink()
-    await workspace.apply(root, await workspace.collect("t1", root, base), {})
+    await apply(workspace, root, await workspace.collect("t1", root, base), {})
 
     assert not (root / "crlf.txt").exists()
 
@@ -254,7 +249,7 @@ async def test_a_write_that_fails_midway_leaves_everything_as_it_was(workspace, 
     before = {path: line for path, line in fingerprint(root).items() if ".git" not in path}
 
     with pytest.raises(ApplyRefused, match=r"src/link: could not be written: No such file or directory"):
-        await workspace.apply(root, changes, {})
+        await apply(workspace, root, changes, {})
     assert {path: line for path, line in fingerprint(root).items() if ".git" not in path} == before
 
 
@@ -272,9 +267,9 @@ def test_every_kind_of_edit_is_undone_when_a_later_one_fails(tmp_path, fault):
 
     edits = [
         edit("old/only", None),
-        edit("changed", b"after\n", executable=True),
+        edit("changed", b"after\n", mode=0o700),
         edit("link", b"old", link=True),
-        edit("a new/folder/file", b"new\n", executable=False),
+        edit("a new/folder/file", b"new\n"),
         edit("last", b"", link=True) if fault == "cannot be made" else edit("last", b"x"),
     ]
     if fault == "was changed meanwhile":
@@ -291,7 +286,7 @@ def test_every_kind_of_edit_is_undone_when_a_later_one_fails(tmp_path, fault):
 
 @pytest.mark.parametrize("path", ["/etc/x", "a//b", "a/", ""])
 def test_a_path_that_git_itself_would_not_print_is_forbidden_too(path):
-    assert disk.forbidden(path) == "is not a relative path"
+    assert forbidden(path) == "is not a relative path"
 
 
 def test_a_file_that_changes_between_check_and_write_is_not_overwritten(tmp_path):
@@ -322,45 +317,12 @@ def test_a_path_that_cannot_be_read_is_a_problem_of_that_path(tmp_path):
 async def test_a_result_that_is_gone_is_an_error(workspace, root, opened, tmp_path):
     _, base = await opened()
     private = private_of(tmp_path / "state")
-    missing = b"100644 x\0" + b"\1" * 20
+    missing = b"100644 b.txt\0" + b"\1" * 20
     tree = git(private, "hash-object", "-t", "tree", "--literally", "-w", "--stdin", stdin=missing)
     changes = ChangeSet(base, git(private, "commit-tree", tree, "-m", "incomplete"))
 
-    with pytest.raises(GitFailed, match="lacks the object"):
-        await workspace.apply(root, changes, {})
-
-
-def merge_file(files: list[Path]) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(["git", "merge-file", "-p", *files], capture_output=True, check=False)
-
-
-LINES = st.lists(st.sampled_from(["a", "b", "c", "", "é"]), max_size=8)
-
-
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(base=LINES, live=LINES, result=LINES, ends=st.sampled_from(["\n", "\r\n"]), closed=st.booleans())
-async def test_a_merge_is_what_git_merge_file_says_in_the_users_line_ends(tmp_path, base, live, result, ends, closed):
-    texts = ["\n".join(lines) + ("\n" if closed and lines else "") for lines in (live, base, result)]
-    files = [tmp_path / name for name in ("live", "base", "result")]
-    for file, text in zip(files, texts, strict=True):
-        file.write_bytes(text.encode())
-    wanted = merge_file(files)
-    ours = texts[0].replace("\n", ends).encode()
-    found = await merge(Git(Processes(), os.environ), tmp_path, texts[1].encode(), ours, texts[2].encode())
-
-    if texts[2] in (texts[0], texts[1]):
-        assert found == ours
-    elif wanted.returncode:
-        assert found is None
-    else:
-        assert found == wanted.stdout.replace(b"\n", ends.encode() if b"\r\n" in ours else b"\n")
-
-
-async def test_a_file_with_mixed_line_ends_keeps_each_of_them(tmp_path):
-    live = b"one\r\ntwo\nthree\nfour\nfive\nmine\r\n"
-    base, result = b"one\r\ntwo\nthree\nfour\nfive\n", b"ONE\r\ntwo\nthree\nfour\nfive\n"
-
-    assert await merge(Git(Processes(), os.environ), tmp_path, base, live, result) == live.replace(b"one", b"ONE")
+    with pytest.raises(GitFailed, match="lacks an object"):
+        await apply(workspace, root, changes, {})
 
 
 async def test_a_workspace_that_went_away_is_named(workspace, root, opened):
@@ -369,4 +331,4 @@ async def test_a_workspace_that_went_away_is_named(workspace, root, opened):
     changes = await workspace.collect("t1", root, base)
     shutil.rmtree(root)
     with pytest.raises(NotAWorkspace, match=f"{root} is not there any more"):
-        await workspace.apply(root, changes, {})
+        await apply(workspace, root, changes, {})

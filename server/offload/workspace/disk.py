@@ -1,4 +1,4 @@
-"""The user's own files: which paths may be touched, what is there now, and writing all of a result or none of it.
+"""The user's own files: what is there now, and writing all of a result or none of it.
 
 Blocking; to be called in a thread.
 """
@@ -15,12 +15,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-IGNORABLE = dict.fromkeys(
-    [*range(0x200C, 0x2010), *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0xFEFF]
-)  # characters that some file systems drop from a name
-LINK, EXECUTABLE = "120000", "100755"
-WRITABLE = {"100644", EXECUTABLE, LINK}
-
 
 @dataclass(frozen=True, slots=True)
 class Live:
@@ -36,13 +30,15 @@ class Live:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """`content` None deletes; `executable` None leaves the file's mode as it is."""
+    """`content` None deletes; `mode` are the permissions that the file gets, None leaves them as they are. A new file without
+    any gets what the system gives, for an `executable` one with leave to run it."""
 
     path: str
     before: Live
     content: bytes | None
     link: bool = False
-    executable: bool | None = None
+    mode: int | None = None
+    executable: bool = False
 
 
 class WriteFailed(Exception):
@@ -53,35 +49,9 @@ class WriteFailed(Exception):
         self.path = path
 
 
-def forbidden(path: str) -> str:
-    """Why a result may never write to `path`, "" when it may."""
-    parts = path.split("/")
-    if path.startswith("/") or "" in parts:
-        return "is not a relative path"
-    if "." in parts or ".." in parts:
-        return 'has "." or ".." in it'
-    if any(_means_git(piece) for part in parts for piece in part.split("\\")):
-        return "is inside of .git"
-    return ""
-
-
-def _means_git(name: str) -> bool:
-    """`.git` in any spelling that some file system takes for it."""
-    plain = name.translate(IGNORABLE).lower().partition(":")[0].rstrip(". ")
-    return plain in {".git", "git~1"}
-
-
-def leaves(root: Path, path: str, target: bytes) -> bool:
-    """Whether a link at `path` would lead out of `root`, or into git's own folder."""
-    parts = os.fsdecode(target).split("/")
-    climbs = [part for part in parts if part == ".."]
-    # A ".." after a name goes up from wherever that name leads, which another link may decide.
-    led_to = Path(os.fsdecode(target))
-    if led_to.is_absolute() or parts[: len(climbs)] != climbs or any(_means_git(part) for part in parts):
-        return True
-    # realpath and not resolve: links that lead to each other are no error here.
-    reached = os.path.realpath(Path(os.path.realpath((root / path).parent)) / led_to)
-    return not Path(reached).is_relative_to(os.path.realpath(root))
+def runnable(mode: int, executable: bool) -> int:
+    """The same permissions for a file that is a program, or none: whoever may read it may run it, or nobody."""
+    return mode | (mode & 0o444) >> 2 if executable else mode & ~0o111
 
 
 def look(root: Path, path: str) -> Live:
@@ -132,7 +102,8 @@ def write(root: Path, edits: Sequence[Edit]) -> None:
     done: list[_Staged] = []
     current = ""
     try:
-        for edit in edits:
+        # What goes, goes first: a disk that is blind to case has one place for both names of a renamed file.
+        for edit in sorted(edits, key=lambda each: each.content is not None):
             current = edit.path
             _make_folders(root, edit, made)
             staged.append(_staged(root, edit))
@@ -165,7 +136,7 @@ def _staged(root: Path, edit: Edit) -> _Staged:
 
 
 def _fill(one: _Staged) -> None:
-    edit, mode = one.edit, one.edit.before.mode
+    edit = one.edit
     if edit.before.content is not None:
         shutil.copy2(one.target, one.old, follow_symlinks=False)
     if edit.content is None:
@@ -176,13 +147,9 @@ def _fill(one: _Staged) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
     with os.fdopen(os.open(one.new, flags, 0o777 if edit.executable else 0o666), "wb") as opened:
         opened.write(edit.content)
+    mode = edit.before.mode if edit.mode is None else edit.mode
     if mode:  # else it is a new file, whose mode the system has given
-        one.new.chmod(mode if edit.executable is None else _with_execute(mode, edit.executable))
-
-
-def _with_execute(mode: int, executable: bool) -> int:
-    """Whoever may read a file may run it, or nobody."""
-    return mode | (mode & 0o444) >> 2 if executable else mode & ~0o111
+        one.new.chmod(mode)
 
 
 def _swap(root: Path, one: _Staged) -> None:

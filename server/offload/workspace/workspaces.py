@@ -23,9 +23,11 @@ from offload.workspace.changes import NOTHING_FOREIGN, RENAMES, compare
 from offload.workspace.forget import forget, size_of
 from offload.workspace.git import Git, full_disk_told, literal
 from offload.workspace.index import commit, pin
-from offload.workspace.landing import Planned, plan, smudged, write_planned
+from offload.workspace.landing import Planned, plan, write_planned
+from offload.workspace.merging import merge_onto
 from offload.workspace.repository import Repository, examine, load, prepare, private_directory
 from offload.workspace.select import select
+from offload.workspace.sides import smudged
 from offload.workspace.snapshot import take
 from offload.workspace.tasks import Place, collect, make
 
@@ -197,7 +199,11 @@ class GitWorkspaces:
             return chosen
 
     async def merge(self, root: Path, onto: str, changes: ChangeSet) -> Merged:
-        raise NotImplementedError
+        repository = self._load(root)
+        with self._at_work(root) as private:
+            merged, tree = await merge_onto(self._git, repository, onto, changes)
+            self._pin(private, merged.commit, tree)
+            return merged
 
     async def plan(
         self, root: Path, changes: ChangeSet, buffers: Mapping[str, str], *, exact: bool = False
@@ -205,12 +211,13 @@ class GitWorkspaces:
         """Files that hold the result already count as written."""
         repository = self._load(root)
         async with self._locks[root]:
-            return await plan(self._git, repository, changes, buffers)
+            with full_disk_told():
+                return await plan(self._git, repository, changes, buffers, exact=exact)
 
     async def write(self, root: Path, plan: LandingPlan) -> None:
         assert isinstance(plan, Planned)
         async with self._locks[root]:
-            await write_planned(self._load(root), plan)
+            await write_planned(self._git, self._load(root), plan)
 
     async def read(self, root: Path, commit: str, path: str) -> bytes | None:
         """As git would write it here: with the user's line ends."""

@@ -1,0 +1,93 @@
+"""Reads both sides of a result: which files differ, and their contents as they would be on the user's disk."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from offload.domain.change import ChangeSet
+from offload.domain.errors import GitFailed
+from offload.workspace.changes import RENAMES, Entry, entries
+from offload.workspace.git import Git, together
+from offload.workspace.guard import LINK, WRITABLE
+from offload.workspace.kept import permissions
+from offload.workspace.repository import Repository
+
+LISTED = ("diff-tree", "-r", "-z", "--raw", "--no-abbrev", *RENAMES)
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """`contents` is by path and object id: the same object may be written in different ways at different paths.
+    `permissions` are those that the result keeps, by path."""
+
+    entries: Sequence[Entry]
+    contents: Mapping[tuple[str, str], bytes]
+    permissions: Mapping[str, int]
+
+    def base(self, entry: Entry) -> bytes | None:
+        return self.contents.get((entry.old_path or entry.path, entry.old))
+
+    def result(self, entry: Entry) -> bytes | None:
+        return self.contents.get((entry.path, entry.new))
+
+
+async def sides(git: Git, repository: Repository, changes: ChangeSet, exact: bool) -> Sides:
+    """With `exact` contents are the bytes that git holds, else as it would check them out here: with the line ends and the
+    encoding that the user has set."""
+    listed = await git.ours(repository.private, *LISTED, *repository.only_below, changes.base, changes.result)
+    found = entries(listed.stdout)
+    both = {
+        place: mode
+        for entry in found
+        for place, mode in (
+            ((entry.old_path or entry.path, entry.old), entry.old_mode),
+            ((entry.path, entry.new), entry.new_mode),
+        )
+        if mode in WRITABLE
+    }
+    raw = [place for place, mode in both.items() if exact or mode == LINK]
+    others = [place for place in both if place not in raw]
+    message = [changes.result] if exact else []
+    as_held, as_written = await together(
+        _contents(git, repository, [*(blob for _, blob in raw), *message]),
+        _contents(git, repository, [f"{blob} {_said(repository, path)}" for path, blob in others], "--filters"),
+    )
+    kept = permissions(as_held[-1].decode(errors="replace")) if exact else {}
+    return Sides(found, dict(zip([*raw, *others], [*as_held[: len(raw)], *as_written], strict=True)), kept)
+
+
+def _said(repository: Repository, path: str) -> str:
+    """A path by which attributes are looked up; a line break would end it."""
+    return f"{repository.prefix}{path}".replace("\n", "?")
+
+
+async def _contents(git: Git, repository: Repository, asked: Sequence[str], *options: str) -> Sequence[bytes]:
+    """The contents in this order. The size that git says is that before any filter, so a random word tells where each begins."""
+    if not asked:
+        return ()
+    word = secrets.token_hex(16)
+    printed = await git.ours(
+        repository.private,
+        *("cat-file", f"--batch={word}", "--buffer", *options),
+        settings=repository.settings,
+        work_tree=repository.top,
+        stdin="".join(f"{line}\n" for line in asked).encode("utf-8", "surrogateescape"),
+    )
+    found = await asyncio.to_thread(_apart, printed.stdout, word.encode())
+    if len(found) != len(asked):
+        raise GitFailed("The private copy lacks an object of this result; start the task again.")
+    return found
+
+
+def _apart(output: bytes, word: bytes) -> list[bytes]:
+    first, *others = output.removesuffix(b"\n").split(b"\n" + word + b"\n")
+    return [first.removeprefix(word + b"\n"), *others]
+
+
+async def smudged(git: Git, repository: Repository, path: str, blob: str) -> bytes:
+    """One object as git would check it out here."""
+    (content,) = await _contents(git, repository, [f"{blob} {_said(repository, path)}"], "--filters")
+    return content
