@@ -13,6 +13,8 @@ from offload.domain.task import Phase, TaskId
 
 NOTHING_MERGED = "nothing_to_integrate"  # the code of a failure
 CONFLICTS = 5  # places of one result that are told, of however many
+PATHS = 5  # files of one pair
+PAIRS = 20
 LINE = 60  # characters of a line that is shown
 
 
@@ -24,7 +26,7 @@ def report(task_id: TaskId, made: Integration, results: Sequence[Result]) -> str
         _list(
             f"Merged {len(made.order)} of {len(results)} results onto your files, in this order:", _merged(made, by_id)
         ),
-        _list("These change the same files:", map(_overlap, made.overlaps)),
+        _list("These change the same files:", _overlaps(made.overlaps)),
         _list("Left out:", (_left_out(task_id, made, each, by_id[each.task]) for each in made.left_out)),
         _list("Nothing of these is wanted that your files do not have:", there),
     ]
@@ -67,8 +69,12 @@ def _merged(made: Integration, by_id: dict[TaskId, Result]) -> Iterator[str]:
         yield f"{number}. {_named(result)}: {counts}{without}"
 
 
-def _overlap(pair: Overlap) -> str:
-    return f"* {pair.one} and {pair.other}: {', '.join(pair.paths)}{', in lines close to each other' if pair.hunks else ''}"
+def _overlaps(pairs: Sequence[Overlap]) -> Iterator[str]:
+    for pair in pairs[:PAIRS]:
+        near = ", in lines close to each other" if pair.hunks else ""
+        yield f"* {pair.one} and {pair.other}: {_some(pair.paths, PATHS)}{near}"
+    if more := pairs[PAIRS:]:
+        yield f"* and {len(more)} more pairs"
 
 
 def _left_out(task_id: TaskId, made: Integration, left: LeftOut, result: Result) -> str:
@@ -114,7 +120,11 @@ def _opponents(left: LeftOut) -> str:
 
 
 def _paths(left: LeftOut) -> str:
-    return ", ".join(dict.fromkeys(each.path for each in left.conflicts))
+    return _some(list(dict.fromkeys(each.path for each in left.conflicts)), PATHS)
+
+
+def _some(names: Sequence[str], most: int) -> str:
+    return ", ".join([*names[:most], *([f"{len(names) - most} more"] if names[most:] else [])])
 
 
 def _named(result: Result) -> str:
