@@ -7,13 +7,12 @@ import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 from xml.etree.ElementTree import ElementTree, ParseError, TreeBuilder, XMLParser
 
-from offload.domain.check import TestCounts
+from junitparser import TestCase
 
-if TYPE_CHECKING:
-    from junitparser import TestCase
+from offload.domain.check import TestCounts
 
 FILE_LIMIT = 20 << 20
 ELEMENT_LIMIT = 500_000
@@ -81,9 +80,6 @@ class Reports:
                 yield path, (known.st_ino, known.st_size, known.st_mtime_ns, known.st_ctime_ns)
 
     def _cases(self, path: Path) -> Iterator[TestCase]:
-        # Not before it is needed: the hub's start must stay fast.
-        from junitparser import TestCase  # noqa: PLC0415
-
         name = path.relative_to(self._folder)
         if path.resolve() != self._folder.resolve() / name:
             raise _Unreadable(f"{name} lies behind a link")

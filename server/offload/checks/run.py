@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from offload.checks.report import Reports
 from offload.domain.check import Check, CheckResult
 from offload.processes import MARKER, Origin, Processes, Tailed, end_strays, without
 
@@ -25,6 +24,8 @@ class ShellChecks:
         self._processes = processes
 
     async def run(self, folder: Path, check: Check, environment: Mapping[str, str]) -> CheckResult:
+        from offload.checks.report import Reports  # noqa: PLC0415 - brings an XML parser, which no front waits for
+
         loop = asyncio.get_running_loop()
         reports = await asyncio.to_thread(Reports, folder, check.junit)
         # The mark of a worker's own processes: the hub refuses them, and what gets out of its session is found by it.

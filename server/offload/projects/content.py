@@ -103,14 +103,6 @@ def never_send_of(values: dict[str, Any]) -> tuple[str, ...]:
         raise ValueError(_told(error)) from None
 
 
-def asked_for(settings: ProjectSettings) -> str:
-    """What counts only when it is trusted, in words: "commands (setup, checks) and files (carry)"."""
-    wanted = {"setup": settings.setup, "format": settings.plan.format, "checks": settings.plan.checks}
-    keys = ", ".join(key for key, value in wanted.items() if value)
-    commands = f"commands ({keys})" if keys else ""
-    return " and ".join(part for part in (commands, "files (carry)" if settings.carry else "") if part)
-
-
 def _told(error: ValidationError) -> str:
     first = error.errors(include_url=False)[0]
     key = ".".join(str(part) for part in first["loc"])

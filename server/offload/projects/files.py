@@ -13,7 +13,6 @@ from typing import Any
 
 from offload.domain.errors import InvalidRequest
 from offload.domain.project import ProjectSettings
-from offload.projects.content import asked_for, never_send_of, settings_of
 from offload.projects.trusted import Trusted
 
 FILE = "offload.toml"
@@ -55,7 +54,7 @@ class ProjectFiles:
         # A file that nobody trusts stops no task, unless what must never be sent cannot be told.
         secret = _never_send(found)
         try:
-            asked = asked_for(_whole(found))
+            asked = _asked_for(_whole(found))
         except InvalidRequest as error:
             return ProjectSettings(never_send=secret, note=f"{error}; only never_send counts")
         if not asked:
@@ -106,7 +105,17 @@ def _read(place: Path) -> bytes:
     return content
 
 
+def _asked_for(settings: ProjectSettings) -> str:
+    """What counts only when it is trusted, in words: "commands (setup, checks) and files (carry)"."""
+    wanted = {"setup": settings.setup, "format": settings.plan.format, "checks": settings.plan.checks}
+    keys = ", ".join(key for key, value in wanted.items() if value)
+    commands = f"commands ({keys})" if keys else ""
+    return " and ".join(part for part in (commands, "files (carry)" if settings.carry else "") if part)
+
+
 def _whole(found: _Found) -> ProjectSettings:
+    from offload.projects.content import settings_of  # noqa: PLC0415 - most workspaces have no such file, and no front waits for its models
+
     try:
         return settings_of(found.values)
     except ValueError as error:
@@ -114,6 +123,8 @@ def _whole(found: _Found) -> ProjectSettings:
 
 
 def _never_send(found: _Found) -> tuple[str, ...]:
+    from offload.projects.content import never_send_of  # noqa: PLC0415 - as above
+
     try:
         return never_send_of(found.values)
     except ValueError as error:
