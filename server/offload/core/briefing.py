@@ -88,12 +88,20 @@ class Briefing:
             allowed_paths=request.allowed_paths or _allowed_paths(recipe, language, anchor),
             paths_named=bool(request.allowed_paths),
             setup=project.setup,
-            plan=_plan(recipe, language, project.plan),
+            plan=self.plan(recipe, anchor, project),
             carry=project.carry,
             never_send=project.never_send,
             after=request.after,
             warnings=(project.note,) if project.note else (),
         )
+
+    def plan(self, recipe: Recipe, anchor: Anchor | None, project: ProjectSettings) -> CheckPlan:
+        """The recipe's checks, then the project's; the project's formatter goes before the recipe's."""
+        language = self._source.language(anchor.path) if anchor else ""
+        formats = of_language(recipe.format, language)
+        own = tuple(Check(command, command) for command in of_language(recipe.checks, language))
+        formatter = project.plan.format or (Check(FORMAT, formats[0]) if formats else None)
+        return CheckPlan(formatter, own + project.plan.checks, project.plan.rounds)
 
     async def _anchor(self, caller: Caller, request: StartRequest, root: Path) -> Anchor | None:
         if not request.file:
@@ -184,14 +192,6 @@ def _allowed_paths(recipe: Recipe, language: str, anchor: Anchor | None) -> tupl
     own = "/" + re.sub(r"([*?[])", r"[\1]", anchor.path) if anchor else ""
     patterns = of_language(recipe.allowed_paths, language)
     return tuple(own if pattern == "$path" else pattern for pattern in patterns if own or pattern != "$path")
-
-
-def _plan(recipe: Recipe, language: str, project: CheckPlan) -> CheckPlan:
-    """The recipe's checks, then the project's; the project's formatter goes before the recipe's."""
-    formats = of_language(recipe.format, language)
-    own = tuple(Check(command, command) for command in of_language(recipe.checks, language))
-    formatter = project.format or (Check(FORMAT, formats[0]) if formats else None)
-    return CheckPlan(formatter, own + project.checks, project.rounds)
 
 
 def _title(recipe: Recipe, brief: str, anchor: Anchor | None) -> str:

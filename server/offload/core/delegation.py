@@ -12,17 +12,19 @@ from pathlib import Path
 
 from offload.core.briefing import Briefing, StartRequest, asks_for_the_same
 from offload.core.caller import Caller
+from offload.core.continuing import RESUMED, Continuing, must_have_money
 from offload.core.defaults import Defaults
 from offload.core.documents import Documents
 from offload.core.feed import Watcher
 from offload.core.housekeeping import Cleaned, CleanRequest, Housekeeping
-from offload.core.idempotency import Starts, Turnstile, answered, continued
+from offload.core.idempotency import Starts, Turnstile, answered
 from offload.core.ids import new_task_id, new_turn_id
 from offload.core.integrations import integrated_before, integration_of, must_have_worker, to_integrate
 from offload.core.landing import Landings
 from offload.core.ledger import Ledger
-from offload.core.limits import Limits, overdrawn, spent
+from offload.core.limits import Limits
 from offload.core.live import LiveFiles
+from offload.core.origins import begun_after
 from offload.core.overlaps import warnings
 from offload.core.ports import Projects, Recipes, Source, Worker, WorkerInfo, Workspace
 from offload.core.refusals import must_rest, narrowed, newest_changes, open_ask, selected
@@ -33,7 +35,6 @@ from offload.domain.ask import Answer, AskId, AskKind, ModelApply
 from offload.domain.budget import Budget
 from offload.domain.change import ChangeSet
 from offload.domain.errors import (
-    BudgetSpent,
     InvalidRequest,
     KeyReused,
     UnknownTask,
@@ -45,13 +46,8 @@ from offload.domain.project import ProjectSettings
 from offload.domain.recipe import Recipe
 from offload.domain.review import Selection
 from offload.domain.route import Route
-from offload.domain.task import Landing, Phase, Task, TaskId, TaskSpec
+from offload.domain.task import Landing, Task, TaskId, TaskSpec
 from offload.domain.turn import Turn, TurnId
-
-RESUMED = (
-    "You were interrupted in the middle of your work. Look first at what you have done already in this folder, then go on "
-    "until the task is done. This is the task:\n\n"
-)
 
 __all__ = ["RESUMED", "Delegation", "Live", "StartRequest", "WaitFor", "Waited"]
 
@@ -101,6 +97,7 @@ class Delegation:
         self._turnstile = Turnstile()
         self._applying: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         live_files = LiveFiles(workspace, documents)
+        self._continuing = Continuing(ledger, supervisor, self._briefing, recipes, projects, limits, self._applying)
         self._landings = Landings(ledger, workspace, live_files, self._applying, mcp_apply)
 
     async def list_agents(self, caller: Caller, worker: str = "") -> Sequence[WorkerInfo]:
@@ -119,13 +116,14 @@ class Delegation:
         located = await self._workspace.locate(root)  # refuses a folder that is not there
         if not request.workspace:
             root = located
+        request = replace(request, after=begun_after(self._ledger, root, request.after))
         return await self._ledger.to_the_end(self._start(caller, request, root, recipe, route))
 
     async def _start(self, caller: Caller, request: StartRequest, root: Path, recipe: Recipe, route: Route) -> Task:
         async with self._turnstile.alone(root, request.key or (caller.front, caller.name, request)):
             task = self._started_before(caller, request, root, route)
             if task is None:
-                self._look_for_money(str(root))
+                must_have_money(self._ledger.all(), str(root), self._limits, self.clock.now())
                 project = await self._projects.settings(root)
                 spec = await self._briefing.spec(caller, request, root, recipe, route, project)
                 near = warnings(spec.workspace, spec.anchor, request.allowed_paths, self._ledger.all())
@@ -149,62 +147,13 @@ class Delegation:
         onto: str = "",
     ) -> Task:
         """A follow-up in the worker's session; `budget` holds the task's limits that are new, the same key gives the same
-        turn. `onto` ("files", or the id of a task) brings the folder up to date first, with conflicts marked in it. Raises
-        `WrongPhase` while a turn runs, `BudgetSpent`."""
-        if not brief.strip():
-            raise InvalidRequest("brief is empty: say what is to be done next")
-
-        def follow_up(task: Task) -> list[Continued]:
-            must_rest(task, "continued")
-            return [self._follow_up(task, brief, budget, key)]
-
-        def before(task: Task) -> bool:
-            return continued(task, key, brief, budget)
-
-        return await self._begin_turn(caller, task_id, follow_up, before)
-
-    async def _begin_turn(
-        self,
-        caller: Caller,
-        task_id: TaskId,
-        decide: Callable[[Task], list[Continued]],
-        before: Callable[[Task], bool] = lambda _: False,
-    ) -> Task:
-        """The task with the turn that `decide` makes, or as it is if that was made `before`."""
-
-        async def go_on() -> Task:
-            task = self.get(task_id)
-            must_have_worker(task)
-            async with self._applying[task.spec.workspace]:  # What is being applied is the result of a task that rests.
-                if before(self.get(task.id)):
-                    return self.get(task.id)
-                return await self._ledger.decide(task.id, decide, self._launch(caller))
-
-        return await self._ledger.to_the_end(go_on())
-
-    def _follow_up(self, task: Task, brief: str, budget: Budget = Budget(), key: str = "") -> Continued:
-        """A new turn of a task that rests. Raises `BudgetSpent`."""
-        self._look_for_room(task, budget)
-        now, last = self.clock.now(), task.turn
-        # A worker that was never reached knows nothing of the task yet.
-        prompt = brief if last.session else f"{last.prompt}\n{brief}"
-        turn = new_turn_id(now)
-        return Continued(at=now, turn=turn, brief=brief, prompt=prompt, route=last.asked, budget=budget, key=key)
+        turn. `onto` ("files", or the id of a task) brings the folder up to date first, with conflicts marked in it; the brief
+        may be empty then. Raises `WrongPhase` while a turn runs, `BudgetSpent`."""
+        return await self._continuing.continue_(caller, task_id, brief, budget, key, onto)
 
     async def resume(self, caller: Caller, task_id: TaskId) -> Task:
         """A new turn, in the same session and folder, for one that did not end well. Raises `WrongPhase` for any other."""
-
-        def again(task: Task) -> list[Continued]:
-            must_rest(task, "resumed")
-            if task.phase is Phase.READY:
-                raise WrongPhase(f"task {task.id} is ready; send a follow-up with continue_task")
-            self._look_for_room(task, Budget())
-            now, last = self.clock.now(), task.turn
-            # The task is told again, because the worker may never have been told, or may have forgotten.
-            prompt = last.prompt if not last.session else f"{RESUMED}{last.prompt.removeprefix(RESUMED)}"
-            return [Continued(at=now, turn=new_turn_id(now), brief=last.brief, prompt=prompt, route=last.asked)]
-
-        return await self._begin_turn(caller, task_id, again)
+        return await self._continuing.resume(caller, task_id)
 
     async def cancel(self, caller: Caller, task_id: TaskId) -> Task:
         """Ask for a stop; asking again, or for a task that is over, changes nothing."""
@@ -330,7 +279,7 @@ class Delegation:
         def follow_up(task: Task, brief: str) -> list[Continued]:
             must_have_worker(task)
             must_rest(task, "continued")
-            return [self._follow_up(task, brief)]
+            return [self._continuing.follow_up(task, brief)]
 
         back = follow_up if send_back else None
         return await self._ledger.to_the_end(
@@ -358,7 +307,7 @@ class Delegation:
 
     async def run_checks(self, caller: Caller, task_id: TaskId) -> Task:
         """Check the result of a ready task by what the project asks for now. Raises `WrongPhase`, `InvalidRequest`."""
-        raise NotImplementedError
+        return await self._continuing.run_checks(caller, task_id)
 
     async def trust(self, caller: Caller, workspace: str, *, trusted: bool) -> tuple[Path, ProjectSettings]:
         """Trust the workspace's own settings file as it is now, or take that back."""
@@ -394,17 +343,3 @@ class Delegation:
             return None
         untold = self._starts.undelivered(here, caller, self.clock.now())
         return next((task for task in untold if asks_for_the_same(task.spec, request, route)), None)
-
-    def _look_for_room(self, task: Task, budget: Budget) -> None:
-        """Raises `BudgetSpent` when there is nothing left for another turn."""
-        reached = spent(task, budget.over(task.turn.budget))
-        if reached:
-            raise BudgetSpent(
-                f"task {task.id} has nothing left for another turn: {reached}; continue_task can raise it"
-            )
-        self._look_for_money(task.spec.workspace)
-
-    def _look_for_money(self, workspace: str) -> None:
-        reached = overdrawn(self._ledger.all(), workspace, self._limits.daily_cost, self.clock.now())
-        if reached:
-            raise BudgetSpent(f"nothing is started here any more today: {reached}")

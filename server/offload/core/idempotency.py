@@ -64,11 +64,11 @@ class Starts:
         ]
 
 
-def continued(task: Task, key: str, brief: str, budget: Budget) -> bool:
+def continued(task: Task, key: str, brief: str, budget: Budget, onto: str) -> bool:
     """Whether this follow-up was sent before. Raises `KeyReused` when the key came with another."""
     for before, turn in zip(task.turns, task.turns[1:], strict=False):
         if key and turn.key == key:
-            if (turn.brief, turn.budget) == (brief, budget.over(before.budget)):
+            if (turn.brief, turn.budget, turn.onto) == (brief, budget.over(before.budget), onto):
                 return True
             raise _reused(key)
     return False

@@ -1,0 +1,48 @@
+"""The other tasks that one may begin from, or be brought onto."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from offload.core.ledger import Ledger
+from offload.core.preparing import FILES
+from offload.core.refusals import must_rest, newest_changes
+from offload.domain.errors import InvalidRequest, WrongPhase
+from offload.domain.task import Phase, Task, TaskId
+
+
+def begun_after(ledger: Ledger, root: Path, wanted: Sequence[TaskId]) -> tuple[TaskId, ...]:
+    """The whole ids of the tasks whose results a new one shall begin from, each once. Raises `UnknownTask`, `InvalidRequest` for
+    one of another workspace, `WrongPhase` for one that is over and has no result."""
+    others = {task.id: task for task in map(ledger.get, wanted)}
+    for other in others.values():
+        _must_be_here(other, str(root))
+        if not other.live and other.phase is not Phase.READY:
+            raise WrongPhase(
+                f"task {other.id} is {other.phase}, so there is no result to begin from; continue it first"
+            )
+    return tuple(others)
+
+
+def brought_onto(ledger: Ledger, task: Task, onto: str) -> str:
+    """What a follow-up names to be brought onto: "", "files", or the whole id of a task. Raises `UnknownTask`, `InvalidRequest`,
+    and `WrongPhase` for a task that is not over or has no result."""
+    if onto in ("", FILES):
+        return onto
+    other = ledger.get(TaskId(onto))
+    if other.id == task.id:
+        raise InvalidRequest(
+            f"task {task.id} cannot be brought onto its own result; say {FILES!r} for the user's files"
+        )
+    _must_be_here(other, task.spec.workspace)
+    must_rest(other, "built upon", closed_too=True)
+    newest_changes(other)
+    return other.id
+
+
+def _must_be_here(other: Task, workspace: str) -> None:
+    if other.spec.workspace != workspace:
+        raise InvalidRequest(
+            f"task {other.id} is of another workspace, {other.spec.workspace}; name one of {workspace}"
+        )
