@@ -8,11 +8,13 @@ import pytest
 from offload.core.housekeeping import AFTER_START_S, DAY_S, keep_tidy
 from offload.core.limits import Limits
 from offload.domain.errors import GitFailed, InvalidRequest, StorageFailed, UnknownTask
+from offload.domain.events import Landed
 from offload.domain.review import Selection
-from offload.domain.task import Phase
+from offload.domain.task import Landing, Phase
 from offload.processes import Processes
 from offload.workspace import GitWorkspaces
 from tests.core.journals import HeldJournal
+from tests.core.results import TEXT, changed, reject, result, undo
 from tests.fakes.house import open_house
 from tests.fakes.workspace import FakeWorkspace
 from tests.workspace.repositories import commit_all, git
@@ -176,6 +178,44 @@ async def test_unaccepted_work_goes_only_when_its_task_is_named_and_it_is_said(h
     cleaned = await clean(house, one.id, include_unaccepted=True)
     assert [(gone.task.id, gone.note) for gone in cleaned.removed] == [(one.id, "1 changed file was never applied")]
     assert known(house) == {two.id}
+
+
+async def test_hunks_count_by_themselves_and_rejected_ones_are_decided(tmp_path):
+    async with open_house(tmp_path, files={"a.txt": TEXT, "b.txt": TEXT}) as house:
+        task = await result(house, {"a.txt": changed(2, 30), "b.txt": changed(3)})
+        first, second, third = task.turn.changes.units
+        await house.delegation.apply(house.caller, task.id, Selection(hunks=(first, third)))
+        assert [one.note for one in (await clean(house, task.id)).kept] == ["1 changed file was never applied"]
+        await reject(house, task, second)
+        assert ids((await clean(house, task.id, dry_run=True)).removed) == [task.id]
+        await undo(house, task)
+        assert [one.note for one in (await clean(house, task.id)).kept] == ["2 changed files were never applied"]
+
+
+async def test_what_an_earlier_version_applied_counts_by_its_files(house):
+    """Its records do not say which hunks they brought."""
+    task = await done(house)
+    old = Landing(task.turn.id, task.turn.changes.result, ("new.txt",), 1.0)
+    await house.delegation._ledger.record(task.id, Landed(at=1.0, landing=old))
+    assert ids((await clean(house, task.id)).removed) == [task.id]
+
+
+async def test_the_commits_of_applies_go_with_their_task(tmp_path):
+    """Else they would be kept for ever: what was given, and the files before and after it."""
+    forgotten = []
+
+    class Told(FakeWorkspace):
+        async def forget(self, root, commits, keep):
+            forgotten.append(commits)
+
+    async with open_house(tmp_path, workspace=Told(tmp_path / "state"), files={"a.txt": TEXT}) as house:
+        task = await result(house, {"a.txt": changed(2, 30)})
+        task, landing = await house.delegation.apply(
+            house.caller, task.id, Selection(hunks=task.turn.changes.units[:1])
+        )
+        assert landing.result != task.turn.changes.result
+        await clean(house, task.id, include_unaccepted=True)
+        assert forgotten[0] >= {landing.result, landing.before, landing.after, task.base, task.turn.changes.result}
 
 
 async def test_a_closed_task_counts_as_decided(house):

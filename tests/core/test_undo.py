@@ -1,0 +1,188 @@
+"""What one apply changed is taken back, and nothing else."""
+
+from dataclasses import replace
+
+import pytest
+
+from offload.core.caller import Caller
+from offload.domain.ask import ModelApply
+from offload.domain.errors import ApplyForbidden, ApplyRefused, NothingToUndo, WrongPhase
+from offload.domain.events import Landed
+from offload.domain.review import ReviewState, review
+from offload.domain.task import Front, Landing
+from tests.core.results import MODEL, TEXT, apply, changed, editor, follow_up, on_disk, result, undo
+from tests.fakes.house import open_house
+
+APART = changed(2, 30)
+
+
+@pytest.fixture
+async def house(tmp_path):
+    async with open_house(tmp_path, files={"a.txt": TEXT, "b.txt": TEXT}) as house:
+        yield house
+
+
+async def test_an_undo_leaves_the_files_as_they_were(house):
+    task = await result(house, {"a.txt": APART, "b.txt": None, "sub/c.txt": "new\n"})
+    _, landing = await apply(house, task)
+    assert not (house.root / "b.txt").exists()
+    house.clock.advance(5)
+    task, back = await undo(house, task)
+    assert (on_disk(house), on_disk(house, "b.txt")) == (TEXT, TEXT)
+    assert not (house.root / "sub" / "c.txt").exists()
+    assert (back.id, back.paths, back.unchanged) == (landing.id, ("a.txt", "b.txt", "sub/c.txt"), ())
+    assert task.landings == (replace(landing, undone_at=house.clock.now()),)
+    assert review(task) == {}
+
+
+async def test_the_last_apply_that_stands_is_undone_first_and_none_twice(house):
+    task = await result(house, {"a.txt": APART, "b.txt": changed(3)})
+    _, one = await apply(house, task, paths=("a.txt",))
+    _, two = await apply(house, task)
+    assert (await undo(house, task))[1].id == two.id
+    assert (on_disk(house), on_disk(house, "b.txt")) == (APART, TEXT)
+    with pytest.raises(NothingToUndo, match=f"{two.id} of task {task.id} was undone before"):
+        await undo(house, task, two.id)
+    assert (await undo(house, task))[1].id == one.id
+    assert on_disk(house) == TEXT
+    with pytest.raises(NothingToUndo, match=f"no apply of task {task.id} stands"):
+        await undo(house, task)
+
+
+async def test_an_earlier_apply_is_undone_while_later_ones_stand(house):
+    task = await result(house, {"a.txt": APART, "b.txt": changed(3)})
+    _, one = await apply(house, task, paths=("a.txt",))
+    await apply(house, task)
+    task, _ = await undo(house, task, one.id)
+    assert (on_disk(house), on_disk(house, "b.txt")) == (TEXT, changed(3))
+    assert set(review(task)) == set(task.turn.changes.files[1].units)
+
+
+async def test_what_was_undone_is_pending_and_can_be_applied_again(house):
+    task = await result(house, {"a.txt": APART})
+    for _ in range(2):
+        await apply(house, task)
+        assert on_disk(house) == APART
+        task, _ = await undo(house, task)
+        assert on_disk(house) == TEXT
+    task, landing = await apply(house, task)
+    assert landing.unchanged == ()
+    assert set(review(task).values()) == {ReviewState.APPLIED}
+
+
+async def test_an_apply_that_a_follow_up_has_replaced_is_undone_last(house):
+    task = await result(house, {"a.txt": changed(2)})
+    _, one = await apply(house, task)
+    task = await follow_up(house, task, {"a.txt": changed(2, word="better")})
+    await apply(house, task)
+    with pytest.raises(ApplyRefused):
+        await undo(house, task, one.id)
+    assert on_disk(house) == changed(2, word="better")
+    await undo(house, task)
+    assert on_disk(house) == changed(2)
+    await undo(house, task)
+    assert on_disk(house) == TEXT
+
+
+async def test_a_conflict_on_the_way_back_is_refused_and_the_apply_stands(house):
+    task = await result(house, {"a.txt": APART, "b.txt": changed(3)})
+    await apply(house, task)
+    (house.root / "a.txt").write_text("mine\n")
+    with pytest.raises(ApplyRefused) as error:
+        await undo(house, task)
+    assert [path for path, _ in error.value.reasons] == ["a.txt"]
+    assert (on_disk(house), on_disk(house, "b.txt")) == ("mine\n", changed(3))
+    assert house.delegation.get(task.id).landings[0].undone_at is None
+
+
+async def test_what_went_into_a_buffer_comes_back_out_of_it(house):
+    task = await result(house, {"a.txt": APART})
+    vim = editor(house)
+    vim.open(house.root / "a.txt", TEXT)
+    await apply(house, task)
+    _, back = await undo(house, task)
+    assert (vim.text(house.root / "a.txt"), vim.labels) == (TEXT, ["Apply: do it", "Undo: do it"])
+    assert (back.buffers, on_disk(house)) == (("a.txt",), TEXT)
+
+
+async def test_a_buffer_that_was_saved_and_closed_is_undone_on_disk(house):
+    task = await result(house, {"a.txt": APART})
+    vim = editor(house)
+    vim.open(house.root / "a.txt", TEXT)
+    await apply(house, task)
+    (house.root / "a.txt").write_text(vim.text(house.root / "a.txt"))
+    vim.close(house.root / "a.txt")
+    _, back = await undo(house, task)
+    assert (back.buffers, on_disk(house)) == ((), TEXT)
+
+
+async def test_an_apply_that_wrote_nothing_is_undone_without_writing(house):
+    task = await result(house, {"a.txt": APART})
+    (house.root / "a.txt").write_text(APART)
+    await apply(house, task)
+    task, back = await undo(house, task)
+    assert (back.paths, back.unchanged, on_disk(house)) == (("a.txt",), ("a.txt",), APART)
+    assert review(task) == {}
+
+
+async def test_an_apply_that_is_not_known_is_told_with_those_that_are(house):
+    task = await result(house, {"a.txt": APART})
+    with pytest.raises(NothingToUndo, match=f"task {task.id} has no apply 'x'; those that can be undone: none"):
+        await undo(house, task, "x")
+    _, landing = await apply(house, task)
+    with pytest.raises(NothingToUndo, match=f"those that can be undone: {landing.id}"):
+        await undo(house, task, "x")
+
+
+async def test_an_apply_of_an_earlier_version_cannot_be_undone(house):
+    """Its record has no ids and no commits; what it brought counts as pending."""
+    task = await result(house, {"a.txt": APART})
+    old = Landing(task.turn.id, task.turn.changes.result, ("a.txt",), 1.0)
+    task = await house.delegation._ledger.record(task.id, Landed(at=1.0, landing=old))
+    with pytest.raises(NothingToUndo, match="by an earlier version of offload, which kept nothing to undo it with"):
+        await undo(house, task)
+    await apply(house, task)
+    assert on_disk(house) == APART
+
+
+async def test_nothing_is_undone_while_a_turn_runs(house):
+    task = await result(house, {"a.txt": APART})
+    await apply(house, task)
+
+    async def hold(stage):
+        await stage.seen()
+        await stage.worker.gate("door").opened.wait()
+
+    house.worker.script = hold
+    await house.delegation.continue_(house.caller, task.id, "more")
+    with pytest.raises(WrongPhase, match="it can be undone when it is over"):
+        await undo(house, task)
+    house.worker.gate("door").open()
+    await house.rested(task.id)
+
+
+async def test_a_closed_task_can_be_undone(house):
+    task = await result(house, {"a.txt": APART})
+    await apply(house, task)
+    await house.delegation.close(house.caller, task.id)
+    await undo(house, task)
+    assert on_disk(house) == TEXT
+
+
+async def test_a_model_undoes_what_it_applied_where_it_may_apply(tmp_path):
+    async with open_house(tmp_path, files={"a.txt": TEXT}, mcp_apply=ModelApply.ALLOW) as house:
+        task = await result(house, {"a.txt": APART}, MODEL)
+        await apply(house, task, caller=MODEL)
+        await undo(house, task, caller=MODEL)
+        assert on_disk(house) == TEXT
+        _, landing = await apply(house, task)
+        for caller in (MODEL, Caller(Front.MODEL, "mcp-2", house.root, "another")):
+            with pytest.raises(ApplyForbidden):
+                await undo(house, task, caller=caller)
+        with pytest.raises(ApplyForbidden, match=f"`offload undo {task.id} {landing.id}`"):
+            await undo(house, task, caller=MODEL)
+    parts = {name: getattr(house, name) for name in ("journal", "workspace", "worker", "clock")}
+    async with open_house(tmp_path, **parts) as house:
+        with pytest.raises(ApplyForbidden):
+            await undo(house, task, caller=MODEL)
+        assert on_disk(house) == APART
