@@ -187,7 +187,7 @@ class Demo:
             made = self._integration(tasks, good)
             left_out = made.integration.left_out if made.integration else []
             back = [left.task_id for left in left_out if left.with_tasks]
-            if not back or round_ == INTEGRATIONS:
+            if not back or made.state is not TaskState.COMPLETED or round_ == INTEGRATIONS:
                 return made
             for task_id in back:
                 self._hub.call("continue_task", {"task_id": task_id, "onto": made.task_id})
