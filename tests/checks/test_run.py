@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 import sys
 
 import psutil
@@ -9,7 +10,7 @@ import pytest
 
 from offload.checks import ShellChecks
 from offload.domain.check import Check
-from offload.processes import MARKER, Processes
+from offload.processes import MARKER, Processes, alive, identify, moment
 
 BOUND_S = 20
 
@@ -131,6 +132,22 @@ async def test_programs_that_are_not_the_checks_are_left_alone(run, folder):
         assert person.alive()
     finally:
         await person.stop(grace_s=0)
+
+
+async def test_what_a_worker_runs_for_itself_in_the_folder_is_left_alone(run, folder):
+    """A language server of a worker that an earlier hub had started: it has a worker's mark, and is no child of this hub."""
+    start = f"{MARKER}=other setsid sh -c 'echo $$ > pid; exec sleep 600' > out 2>&1 &"
+    await Processes().run(["sh", "-c", start], cwd=folder, environment=dict(os.environ))
+    server = identify(await pid_in(folder / "pid"))
+    # It is older than the check by more than the system's clock tells apart.
+    async with asyncio.timeout(BOUND_S):
+        while moment() < server.started + 0.25:  # noqa: ASYNC110 - the clock is the fact
+            await asyncio.sleep(0.01)
+    try:
+        assert (await run("true")).passed
+        assert alive(server)
+    finally:
+        os.kill(server.pid, signal.SIGKILL)
 
 
 async def test_only_the_last_lines_are_kept(run):

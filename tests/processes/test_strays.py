@@ -150,6 +150,13 @@ async def test_what_works_elsewhere_is_ended_only_when_its_start_is_the_tasks(ho
     assert [stray.identity for stray in found] == [got]
 
 
+async def test_what_was_started_before_a_moment_may_be_left_alone(house):
+    await house.run(f"tool {told('got')}; exec sleep 600")
+    got = await house.pid("got")
+    assert strays(house.origin(since=got.started + 0.01)) == ()
+    assert [stray.identity for stray in strays(house.origin(since=got.started))] == [got]
+
+
 async def test_a_child_that_went_elsewhere_is_ended_with_its_parent(house):
     await house.run(f"tool {told('shell')}; sh -c 'cd ..; {told('task/got')}; exec sleep 600'; true")
     got = await house.pid("got")

@@ -9,10 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from offload.domain.check import Check, CheckResult
-from offload.processes import MARKER, Origin, Processes, Tailed, end_strays, without
+from offload.processes import MARKER, Origin, Processes, Tailed, end_strays, moment, without
 
 KEPT_BYTES = 16 << 10
 SHOWN = 4000  # characters
+CLOCK_STEP_S = 0.1  # the system tells start times in steps that are shorter
 # What belongs to whoever started the hub: offload's own variables, a git hook's, a coverage run's.
 LEFT_OUT = ("OFFLOAD_", "GIT_", "COVERAGE_")
 
@@ -30,7 +31,7 @@ class ShellChecks:
         reports = await asyncio.to_thread(Reports, folder, check.junit)
         # The mark of a worker's own processes: the hub refuses them, and what gets out of its session is found by it.
         mark = f"check-{secrets.token_hex(8)}"
-        start = loop.time()
+        start, since = loop.time(), moment() - CLOCK_STEP_S
         try:
             done = await self._processes.run_tail(
                 ["/bin/sh", "-c", check.command],
@@ -44,7 +45,7 @@ class ShellChecks:
             seconds = loop.time() - start
             return CheckResult(check.name, passed=False, seconds=seconds, command=check.command, problem=problem)
         finally:
-            await end_strays(Origin(folder, marker=mark, claims=_whenever_started))
+            await end_strays(Origin(folder, marker=mark, claims=_whenever_started, since=since))
         seconds = loop.time() - start
         said = _text(done)
         if problem := _problem(done, check):

@@ -37,13 +37,15 @@ def nobody(_: float) -> bool:
 @dataclass(frozen=True, slots=True)
 class Origin:
     """Whose tools are meant: those of a task that works in `folder`, by the worker's `server` that gives `marker` to what it
-    starts. `claims` says of a start time whether the task alone can have been the reason; `servers` are all that run."""
+    starts. `claims` says of a start time whether the task alone can have been the reason; `servers` are all that run.
+    What was started before `since` is not meant."""
 
     folder: Path
     servers: tuple[Identity, ...] = ()
     server: Identity | None = None
     marker: str = ""
     claims: Callable[[float], bool] = nobody
+    since: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +120,7 @@ class _Table:
             yield pid
 
     def is_stray(self, each: Facts) -> bool:
-        if each.pid in self._ours or each.pid in self._servers:
+        if each.pid in self._ours or each.pid in self._servers or each.started < self._origin.since:
             return False
         line = [each.pid, *self.above(each.pid)]
         server = next((self._servers[one] for one in line if one in self._servers), None)
