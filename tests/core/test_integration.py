@@ -165,6 +165,23 @@ async def test_what_the_files_have_already_is_named_and_not_merged(house):
     assert f"Nothing of these is wanted that your files do not have:\n* {one.id}" in task.turn.text
 
 
+async def test_what_was_applied_and_went_on_by_hand_is_the_users_now(house):
+    one, two = await made(house, "::write a A\n::write b B", "::write c C")
+    await house.delegation.apply(house.caller, one.id, Selection(paths=("a",)))
+    (house.root / "a").write_text("A, and mine")
+    task = await integrated(house, [one, two])
+    assert task.integration.left_out == ()
+    assert changed(task) == ["b", "c"]
+    assert folder_of(house, task)["a"] == "A, and mine"
+
+
+async def test_what_was_applied_and_has_gone_from_the_files_comes_again(house):
+    (one,) = await made(house, "::write a A")
+    await house.delegation.apply(house.caller, one.id)
+    (house.root / "a").write_text("a\n")
+    assert changed(await integrated(house, [one])) == ["a"]
+
+
 async def test_nothing_that_goes_in_is_a_failure_that_says_why(house):
     tasks = await made(house, "::write a A", "::text no change")
     (house.root / "a").write_text("mine\n")

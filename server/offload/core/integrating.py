@@ -10,7 +10,8 @@ from pathlib import Path
 from offload.core.accepted import accepted
 from offload.core.checking import Checking
 from offload.core.collecting import put_back
-from offload.core.culprits import Fails, Untried, find_culprits
+from offload.core.culprits import Fails, Found, Untried, find_culprits
+from offload.core.given import Given, standing_units
 from offload.core.integration_report import NOTHING_MERGED, cause, report, reservations
 from offload.core.ledger import Ledger
 from offload.core.overlaps import Result, overlaps, proposed
@@ -19,7 +20,7 @@ from offload.core.preparing import FILES
 from offload.core.record import Record
 from offload.core.refusals import newest_changes
 from offload.core.run import Interrupted, Run
-from offload.domain.change import Conflict
+from offload.domain.change import ChangeSet, Conflict
 from offload.domain.check import Check, CheckResult
 from offload.domain.errors import OffloadError
 from offload.domain.events import ActivityChanged, ChecksEnded, Integrated, TurnEnded, TurnEvent, TurnFailed, TurnSeen
@@ -51,6 +52,7 @@ class Integrating:
         self._record = record
         self._workspace = workspace
         self._checking = checking
+        self._given = Given(workspace)
 
     async def unite(self, task: Task, run: Run) -> TurnEvent:
         """Merge the results that the task is made of into its folder, which has been made; and say how that ended."""
@@ -75,22 +77,27 @@ class Integrating:
     async def blame(self, task: Task, run: Run, ended: ChecksEnded) -> ChecksEnded:
         """`ended` with what the checks that failed over the union fail with; the folder holds the union afterwards."""
         failing = [each for each in ended.results if not each.passed]
-        if not failing:
-            return ended
         made, changes = task.integration, ended.changes or task.turn.changes
         assert made is not None
         assert changes is not None
+        found = await self._found(task, run, made, changes, failing) if failing else Found()
+        known = replace(made, culprits=found.culprits, before=found.before, probes=found.probes)
+        if known != made:
+            await self._record.event(task.id, Integrated(at=self._clock.now(), turn=run.turn, integration=known))
+        return replace(ended, cause=cause(found, failing, self._named)) if failing else ended
+
+    async def _found(
+        self, task: Task, run: Run, made: Integration, changes: ChangeSet, failing: Sequence[CheckResult]
+    ) -> Found:
         try:
             found = await find_culprits(made.order, await self._probe(task, run, made, failing))
         except Interrupted:
             await put_back(self._workspace, task, changes)
             raise
         except OffloadError as error:
-            return replace(ended, cause=f"what the checks fail with was not found out: {error}")
+            return Found(doubt=f"what they fail with was not found out: {error}")
         await put_back(self._workspace, task, changes)
-        known = replace(made, culprits=found.culprits, before=found.before, probes=found.probes)
-        await self._record.event(task.id, Integrated(at=self._clock.now(), turn=run.turn, integration=known))
-        return replace(ended, cause=cause(found, failing, self._named))
+        return found
 
     async def _probe(self, task: Task, run: Run, made: Integration, failing: Sequence[CheckResult]) -> Fails:
         """Says whether the checks that failed fail with some of the results alone."""
@@ -113,11 +120,15 @@ class Integrating:
     async def _result(self, task: Task, source: Task, tasks: Sequence[Task]) -> Result:
         """What is wanted of `source`, and what it comes to on the files of now."""
         root, base = Path(task.spec.workspace), task.base
-        changes = await accepted(self._workspace, source)
+        newest, changes = newest_changes(source)[1], await accepted(self._workspace, source)
+        without = len(newest.units) - len(changes.units)
         alone = await self._workspace.merge(root, base, changes)
+        given = standing_units(source, newest)
+        if alone.conflicts and given:  # The user has gone on with what he was given of it: that is his now.
+            changes = await self._given.step(source, newest, set(changes.units) - given)
+            alone = await self._workspace.merge(root, base, changes)
         placed = await self._workspace.between(root, base, alone.commit)
         needs = begun_from(source, tasks)
-        without = len(newest_changes(source)[1].units) - len(changes.units)
         return Result(source, changes if alone.conflicts else placed, placed, alone.conflicts, needs, without)
 
     async def _merge(self, root: Path, union: _Union, result: Result) -> None:
