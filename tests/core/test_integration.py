@@ -602,6 +602,48 @@ async def test_a_search_that_a_hub_left_is_made_by_the_next_one(tmp_path, projec
         assert folder_of(house, task) == {"a": "A", "b": "B", "c": "C", "d": "D"}
 
 
+async def unaccepted(house, *tasks):
+    """Those of which work would be lost, by a cleaning of these."""
+    cleaned = await house.delegation.clean(house.caller, tasks=[each.id for each in tasks], dry_run=True)
+    return [looked.task.id for looked in cleaned.kept]
+
+
+async def test_results_that_were_applied_as_one_need_not_be_applied_again_before_they_go(house):
+    one, two = await made(house, "::write a A", "::write b B\n::write out O", allowed_paths=("a", "b"))
+    task = await integrated(house, [one])
+    assert await unaccepted(house, one, task) == [one.id, task.id]
+    await house.delegation.apply(house.caller, task.id)
+    assert await unaccepted(house, one, two, task) == [two.id]
+    both = await integrated(house, [one, two])
+    await house.delegation.apply(house.caller, both.id)
+    assert await unaccepted(house, two) == [two.id]  # What is out of its scope is in no integration.
+    await house.delegation.undo(house.caller, task.id)
+    assert await unaccepted(house, one) == [one.id]
+
+
+async def test_what_a_task_did_after_it_was_integrated_is_not_decided(house):
+    (one,) = await made(house, "::write a A")
+    task = await integrated(house, [one])
+    await house.delegation.apply(house.caller, task.id)
+    house.clock.advance(1)
+    await house.delegation.continue_(house.caller, one.id, "::write b B")
+    await house.rested(one.id)
+    assert await unaccepted(house, one) == [one.id]
+
+
+async def test_the_steps_of_an_integration_are_kept_as_long_as_it_is(house, projects, checks):
+    """They are what a later search for culprits is made of."""
+    tasks = await made(house, *ALL)
+    task = await integrated(house, tasks)
+    await house.delegation.clean(house.caller, tasks=[each.id for each in tasks], include_unaccepted=True)
+    projects.now = ProjectSettings(plan=TESTS)
+    checks.commands["run tests"] = broken_by("c")
+    await house.delegation.run_checks(house.caller, task.id)
+    task = await house.rested(task.id)
+    assert task.integration.culprits == (tasks[2].id,)
+    assert f"fails with {tasks[2].id} alone" in task.turn.doubts
+
+
 async def test_it_says_what_it_is_doing(house):
     tasks = await made(house, "::write a A", "::write b B")
     task = await integrated(house, tasks)

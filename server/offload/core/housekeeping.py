@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from offload.core.integrations import taken_with_others
 from offload.core.ledger import Ledger
 from offload.core.ports import Clock, Worker, Workspace
 from offload.core.supervisor import Supervisor
@@ -112,7 +113,8 @@ class Housekeeping:
             plan.remove.append(replace(looked, note=unaccepted))
 
     async def _unaccepted(self, task: Task, root: Path) -> str:
-        """What would be lost with the task, in words; "" for nothing. What was rejected is decided."""
+        """What would be lost with the task, in words; "" for nothing. What was rejected is decided, and so is what was applied
+        with the results of other tasks."""
         try:
             recorded = next((turn.changes for turn in reversed(task.turns) if turn.changes is not None), None)
             waiting = await self._never_applied(task, root, recorded)
@@ -128,8 +130,8 @@ class Housekeeping:
     async def _never_applied(self, task: Task, root: Path, changes: ChangeSet | None) -> set[str]:
         if changes is None:
             return set()
-        states = review(task)
-        waiting = {file.path for file in changes.files if not states.keys() >= set(file.units)}
+        decided = review(task).keys() | taken_with_others(task, self._ledger.all())
+        waiting = {file.path for file in changes.files if not decided >= set(file.units)}
         for landing in task.landings:
             if not landing.id:  # It was made by a version that did not record what it brought.
                 later = await self._workspace.between(root, landing.result, changes.result)
@@ -191,6 +193,7 @@ def _commits(tasks: Sequence[Task]) -> set[str]:
         sets = [changes for turn in task.turns for changes in (turn.changes, turn.own) if changes is not None]
         found.update((task.base, *(commit for changes in sets for commit in (changes.base, changes.result))))
         found.update(turn.start for turn in task.turns)
+        found.update(task.integration.steps if task.integration is not None else ())
         for landing in task.landings:
             found.update((landing.result, landing.before, landing.after))
     return found - {""}

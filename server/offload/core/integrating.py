@@ -203,12 +203,10 @@ def begun_from(task: Task, tasks: Sequence[Task]) -> frozenset[TaskId]:
 def _with_needs(some: Collection[TaskId], needs: Mapping[TaskId, frozenset[TaskId]]) -> frozenset[TaskId]:
     """Those and, as far as it goes, the results that they were made on top of."""
     found: set[TaskId] = set()
-    ahead = list(some)
+    ahead = set(some)
     while ahead:
-        one = ahead.pop()
-        if one not in found:
-            found.add(one)
-            ahead.extend(needs.get(one, ()))
+        found |= ahead
+        ahead = {need for one in ahead for need in needs.get(one, ())} - found
     return frozenset(found)
 
 

@@ -11,6 +11,7 @@ from offload.core.refusals import must_rest, newest_changes
 from offload.domain.check import CheckPlan
 from offload.domain.errors import InvalidRequest, KeyReused, OffloadError, WrongPhase
 from offload.domain.project import ProjectSettings
+from offload.domain.review import outside, pending, review, standing
 from offload.domain.route import Route
 from offload.domain.task import Task, TaskId, TaskSpec
 
@@ -69,6 +70,23 @@ def integration_of(
         never_send=project.never_send,
         integrates=tuple(task.id for task in tasks),
     )
+
+
+def taken_with_others(task: Task, tasks: Iterable[Task]) -> frozenset[str]:
+    """The units of the newest result of `task` that are applied, or were decided on, in an integration that was begun since."""
+    if not any(_took(other, task) for other in tasks):
+        return frozenset()
+    changes = newest_changes(task)[1]
+    beyond = {unit for file in outside(task, changes) for unit in file.units}
+    return frozenset(changes.units) - beyond
+
+
+def _took(other: Task, task: Task) -> bool:
+    """Whether `other` is an integration with the newest result of `task` in it, of which nothing is left to be decided."""
+    made = other.integration
+    if made is None or task.id not in made.order or other.created_at < (task.turn.ended_at or 0.0):
+        return False
+    return bool(standing(other)) and not pending(newest_changes(other)[1], review(other))
 
 
 def must_have_worker(task: Task) -> None:
