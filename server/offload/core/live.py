@@ -87,7 +87,8 @@ class LiveFiles:
                 texts = {path: holder.document.text for path, holder in holders.items()}
                 plan = await self._workspace.plan(root, changes, texts, exact=exact)
                 await self._write(_Try(root, label, changes, exact, holders, plan))
-                return Written(plan, tuple(path for path in plan.paths if path in holders))
+                written = set(plan.paths).difference(plan.unchanged, (change.path for change in plan.buffers))
+                return Written(plan, tuple(path for path in plan.paths if path in holders and path not in written))
             except _GivenUp as given_up:
                 if not isinstance(given_up, _Moved) or tries == TRIES:
                     raise ApplyRefused(f"Nothing was written. {_told(given_up.reasons)}.", given_up.reasons) from None

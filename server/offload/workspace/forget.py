@@ -29,7 +29,7 @@ async def forget(
     for commit in set(keep) - held:
         # One that was never packed, because that failed; its objects are there, or they are lost already.
         await git.ours(private, "update-ref", REFS + commit, commit, accepted=(0, NO_SUCH_OBJECT))
-    gone = "".join(f"delete {REFS}{commit}\n" for commit in sorted(set(commits) & held))
+    gone = "".join(f"delete {REFS}{commit}\n" for commit in sorted((set(commits) - set(keep)) & held))
     await git.ours(private, "update-ref", "--stdin", stdin=gone.encode())
     await _repack(git, private, undisturbed)
 
