@@ -56,7 +56,7 @@ async def make(git: Git, processes: Processes, repository: Repository, place: Pl
     await asyncio.to_thread(shutil.rmtree, place.outer, ignore_errors=True)
     place.outer.mkdir(parents=True, mode=0o700)
     await git.init(clone, repository.object_format)
-    await asyncio.to_thread(_furnish, repository, clone)
+    await asyncio.to_thread(furnish, repository, clone)
     await git.ours(
         clone / ".git", "checkout", "--quiet", "--detach", base, settings=repository.settings, work_tree=clone
     )
@@ -70,7 +70,7 @@ async def make(git: Git, processes: Processes, repository: Repository, place: Pl
     return clone
 
 
-def _furnish(repository: Repository, clone: Path) -> None:
+def furnish(repository: Repository, clone: Path) -> None:
     """What `git clone --shared` would write, without a remote, and with the user's settings by value."""
     git_dir = clone / ".git"
     borrow(git_dir, repository.private / "objects")
@@ -87,21 +87,13 @@ def _furnish(repository: Repository, clone: Path) -> None:
 
 
 async def collect(git: Git, place: Place, base: str) -> tuple[ChangeSet, str]:
-    """All that differs from `base`, and the tree of it, by the index that was saved when the folder was made."""
-    repository = await asyncio.to_thread(load, place.record)
-    clone = place.clone(repository)
-    if not clone.is_dir():
-        raise GitFailed(f"The task's folder {clone} is gone; its work cannot be read.")
+    """All that differs from `base`, and the tree of it, by the index that was saved when the folder was made or reset."""
+    repository, clone = await opened(place)
     with tempfile.TemporaryDirectory(dir=repository.private / "tasks") as scratch:
         index = Path(scratch, "index")
         await asyncio.to_thread(copy_index, place.index, index)
-        found = await differing(git, repository, clone, index)
-        embedded, fresh = (without_carried(place.carried, paths) for paths in (found.embedded, found.new))
-        walked = await _walk(git, repository, clone, embedded, Path(scratch, "none"))
-        new = await without_droppings(git, repository, clone, index, [*fresh, *walked])
-        tracked, new = (
-            [path for path in paths if path.startswith(repository.prefix)] for paths in (found.tracked, new)
-        )
+        found = await touched(git, repository, place, index)
+        tracked, new = ([path for path in paths if path.startswith(repository.prefix)] for paths in found)
         advice = "the work is kept there; ignore or remove what is not part of it, then continue the task."
         await asyncio.to_thread(refuse_too_much, clone, new, advice)
         reached = await asyncio.to_thread(not_behind_links, clone, (*tracked, *new))
@@ -110,6 +102,24 @@ async def collect(git: Git, place: Place, base: str) -> tuple[ChangeSet, str]:
             compare_index(git, repository, base, index), record(git, repository, index, base, "Result of a task")
         )
     return ChangeSet(base, result if files else base, files), tree
+
+
+async def opened(place: Place) -> tuple[Repository, Path]:
+    """What the folder was made with, and the folder. Raises `GitFailed` when it is gone."""
+    repository = await asyncio.to_thread(load, place.record)
+    clone = place.clone(repository)
+    if not clone.is_dir():
+        raise GitFailed(f"The task's folder {clone} is gone; its work cannot be read.")
+    return repository, clone
+
+
+async def touched(git: Git, repository: Repository, place: Place, index: Path) -> tuple[list[str], list[str]]:
+    """What differs from `index`: the files that it holds, and new ones that are work."""
+    clone = place.clone(repository)
+    found = await differing(git, repository, clone, index)
+    embedded, fresh = (without_carried(place.carried, paths) for paths in (found.embedded, found.new))
+    walked = await _walk(git, repository, clone, embedded, index.with_name("none"))
+    return [*found.tracked], await without_droppings(git, repository, clone, index, [*fresh, *walked])
 
 
 async def _walk(git: Git, repository: Repository, clone: Path, embedded: Sequence[str], nothing: Path) -> list[str]:

@@ -26,6 +26,7 @@ from offload.workspace.index import commit, pin
 from offload.workspace.landing import Planned, plan, write_planned
 from offload.workspace.merging import merge_onto
 from offload.workspace.repository import Repository, examine, load, prepare, private_directory
+from offload.workspace.reset import reset
 from offload.workspace.select import select
 from offload.workspace.sides import smudged
 from offload.workspace.snapshot import take
@@ -188,7 +189,8 @@ class GitWorkspaces:
         return printed.stdout.decode(errors="replace")
 
     async def reset_folder(self, task: TaskId, root: Path, base: str, commit: str) -> None:
-        raise NotImplementedError
+        with self._at_work(root):
+            await reset(self._git, self._place(task, root), base, commit)
 
     async def select(self, root: Path, changes: ChangeSet, units: Collection[str]) -> ChangeSet:
         repository = self._load(root)
