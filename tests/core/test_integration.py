@@ -361,6 +361,14 @@ async def test_without_a_project_the_checks_are_those_of_the_tasks(house, projec
     assert (await integrated(house, tasks)).turn.checked is Checked.PASSED
 
 
+async def test_a_project_that_nobody_trusts_is_told_of_and_not_checked(house, projects):
+    tasks = await made(house, "::write a A")
+    projects.now = ProjectSettings(note="offload.toml is not trusted")
+    task = await integrated(house, tasks)
+    assert task.spec.warnings == ("offload.toml is not trusted",)
+    assert task.turn.checked is Checked.NOT_CHECKED
+
+
 async def test_the_set_up_command_runs_before_and_counts_for_nothing(house, projects, checks):
     tasks = await made(house, "::write a A")
     projects.now = ProjectSettings(setup="set up", plan=TESTS)

@@ -69,6 +69,7 @@ def integration_of(
         carry=project.carry,
         never_send=project.never_send,
         integrates=tuple(task.id for task in tasks),
+        warnings=(project.note,) if project.note else (),
     )
 
 
