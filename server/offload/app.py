@@ -84,6 +84,7 @@ async def open_services(environ: Mapping[str, str]) -> AsyncIterator[Services]:
             default_profile=settings.profile,
             mcp_apply=settings.mcp_apply,
             environment=environ,
+            real_path=lambda path: Path(os.path.realpath(path)),
             defect=log_defect,
         ) as delegation,
         tidied(delegation, environ, clock, settings.keep_days),

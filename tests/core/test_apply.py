@@ -219,6 +219,17 @@ async def test_an_open_document_is_changed_in_its_editor_and_not_on_disk(house):
     assert await house.workspace.read(house.root, landing.after, "a.txt") == APART.encode()
 
 
+async def test_an_editor_that_knows_the_project_by_a_link_is_asked_as_well(house):
+    """A task that a model started is of the folder itself; VS Code keeps the name by which it was opened."""
+    (house.root.parent / "link").symlink_to(house.root)
+    task = await result(house, {"a.txt": APART})
+    code = editor(house, name="Code")
+    code.open(house.root.parent / "link" / "a.txt", TEXT)
+    _, landing = await apply(house, task)
+    assert (code.text(house.root.parent / "link" / "a.txt"), on_disk(house)) == (APART, TEXT)
+    assert landing.buffers == ("a.txt",)
+
+
 async def test_a_document_that_is_open_elsewhere_or_not_in_the_result_is_nothing_to_an_apply(house):
     task = await result(house, {"a.txt": APART})
     vim = editor(house)

@@ -34,6 +34,23 @@ def test_a_closed_document_is_forgotten():
     assert documents.text(FILE, "two") == "1"
 
 
+def test_a_file_that_an_editor_knows_by_another_name_is_found_by_both(tmp_path):
+    root, other = tmp_path / "project", tmp_path / "link"
+    root.mkdir()
+    (root / "a.py").write_text("")
+    (root / "same.py").symlink_to("a.py")
+    other.symlink_to(root)
+    documents = Documents(Path.resolve)
+    put(documents, "one", "1", other / "a.py")
+    put(documents, "two", "2", root / "same.py")
+    one, two = Document("one", other / "a.py", "1", 1), Document("two", root / "same.py", "2", 1)
+    assert documents.below(root) == {"a.py": (one, two), "same.py": (two,)}
+    assert documents.below(other) == {"a.py": (one, two)}
+    documents.drop("one", other / "a.py")
+    documents.drop_editor("two")
+    assert documents.below(root) == {}
+
+
 def test_the_documents_of_an_editor_go_with_it():
     documents = Documents()
     put(documents, "one", "1")

@@ -111,6 +111,7 @@ async def open_house(
         default_route=route or Route(worker.name),
         mcp_apply=mcp_apply,
         environment={"PATH": "/usr/bin", "HUB": "own"},
+        real_path=Path.resolve,
         defect=lambda what, error: defects.append((what, error)),
     ) as delegation:
         caller = Caller(Front.TERMINAL, "rpc-1", root, "test", {"PATH": "/usr/bin"})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 from offload.core.briefing import Briefing
 from offload.core.delegation import Delegation
@@ -37,12 +38,13 @@ async def open_core(
     mcp_apply: ModelApply = ModelApply.ASK,
     environment: Mapping[str, str],
     defect: Callable[[str, BaseException], None],
+    real_path: Callable[[Path], Path] = lambda path: path,
 ) -> AsyncIterator[Delegation]:
     """What becomes of live tasks is being found out from entering on; on leaving, turns that run are let go of, not cancelled:
     the next hub finds them.
 
     `default_route` names the worker, agent and model of a start that names none; `mcp_apply` says whether models may apply;
-    `environment` is what recovered turns run with. `defect` is told what should not happen.
+    `environment` is what recovered turns run with. `real_path` follows links. `defect` is told what should not happen.
     """
 
     def worker(name: str) -> Worker:
@@ -50,7 +52,7 @@ async def open_core(
             raise UnknownWorker(f"the worker {name!r} is not there any more; there are {', '.join(workers)}")
         return workers[name]
 
-    documents = Documents()
+    documents = Documents(real_path)
     unsaved = Briefing(workspace, source, documents).unsaved
     async with (
         Ledger(journal, Feed(), clock) as ledger,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,10 +20,13 @@ class Document:
 
 
 class Documents:
-    """Kept by the editor edge: every open, change and close of an attached editor is told here at once."""
+    """Kept by the editor edge: every open, change and close of an attached editor is told here at once. `real_path` follows
+    links: an editor may know a file by another name than a task does."""
 
-    def __init__(self) -> None:
+    def __init__(self, real_path: Callable[[Path], Path] = lambda path: path) -> None:
+        self._real_path = real_path
         self._open: dict[tuple[str, Path], Document] = {}
+        self._real: dict[tuple[str, Path], Path] = {}
         self._editors: dict[str, Editor] = {}
 
     def attach(self, editor_id: str, editor: Editor) -> None:
@@ -34,18 +38,22 @@ class Documents:
 
     def put(self, document: Document) -> None:
         """A document was opened or its text changed."""
-        self.drop(document.editor, document.path)  # so that the one that was told last stands last
-        self._open[document.editor, document.path] = document
+        key = document.editor, document.path
+        self._open.pop(key, None)  # so that the one that was told last stands last
+        self._open[key] = document
+        if key not in self._real:
+            self._real[key] = self._real_path(document.path)
 
     def drop(self, editor: str, path: Path) -> None:
         """A document was closed."""
         self._open.pop((editor, path), None)
+        self._real.pop((editor, path), None)
 
     def drop_editor(self, editor: str) -> None:
         """An editor went away: its unsaved texts went with it."""
         self._editors.pop(editor, None)
         for key in [key for key in self._open if key[0] == editor]:
-            del self._open[key]
+            del self._open[key], self._real[key]
 
     def of(self, editor: str, path: Path) -> Document | None:
         """An open file as this editor has it."""
@@ -60,9 +68,13 @@ class Documents:
         return others[-1].text if others else None
 
     def below(self, root: Path) -> dict[str, tuple[Document, ...]]:
-        """Open documents under `root`, by path relative to it with "/"; of each path the one that was told last stands last."""
+        """Open documents under `root`, by path relative to it with "/", as the editor names it and as it is with links
+        followed; of each path the one that was told last stands last."""
         found: dict[str, list[Document]] = {}
-        for document in self._open.values():
-            if document.path.is_relative_to(root):
-                found.setdefault(document.path.relative_to(root).as_posix(), []).append(document)
+        real_root = self._real_path(root)
+        for key, document in self._open.items():
+            places = ((document.path, root), (self._real[key], real_root))
+            names = {path.relative_to(above).as_posix() for path, above in places if path.is_relative_to(above)}
+            for name in names:
+                found.setdefault(name, []).append(document)
         return {path: tuple(documents) for path, documents in found.items()}

@@ -155,7 +155,7 @@ class LiveFiles:
     async def _edit(self, attempt: _Try, editor: Editor, editor_id: str, changes: Sequence[BufferChange]) -> None:
         """Let an editor change its documents, all at once."""
         moved = _Moved([(each.path, f"is being changed in {editor.name}; try again") for each in changes])
-        edits = self._edits(attempt.root, editor_id, changes)
+        edits = self._edits(attempt, editor_id, changes)
         if len(edits) < len(changes):
             raise moved
         outcome = await editor.edit(attempt.label, edits)
@@ -167,18 +167,22 @@ class LiveFiles:
         if not await self._arrived(attempt, editor_id, changes):
             raise moved
 
-    def _edits(self, root: Path, editor_id: str, changes: Iterable[BufferChange]) -> list[DocumentEdit]:
+    def _edits(self, attempt: _Try, editor_id: str, changes: Iterable[BufferChange]) -> list[DocumentEdit]:
         """Those of `changes` whose document holds what they begin with."""
         edits: list[DocumentEdit] = []
         for change in changes:
-            document = self._documents.of(editor_id, root / change.path)
+            document = self._now(attempt, editor_id, change)
             if document is not None and document.text == change.before:
                 edits.append(DocumentEdit(document.path, document.version, change.before, change.after))
         return edits
 
+    def _now(self, attempt: _Try, editor_id: str, change: BufferChange) -> Document | None:
+        """The document as it is now."""
+        return self._documents.of(editor_id, attempt.holders[change.path].document.path)
+
     async def _arrived(self, attempt: _Try, editor_id: str, changes: Sequence[BufferChange]) -> bool:
         """Whether the documents hold what their editor says that they do, if not with more that was typed since."""
-        documents = {each.path: self._documents.of(editor_id, attempt.root / each.path) for each in changes}
+        documents = {each.path: self._now(attempt, editor_id, each) for each in changes}
         texts = {path: document.text for path, document in documents.items() if document is not None}
         if texts == {each.path: each.after for each in changes}:
             return True
@@ -194,10 +198,10 @@ class LiveFiles:
         for editor, editor_id, changes in attempt.by_editor:
             done = [change for change in changes if change in attempt.done]
             turned = [BufferChange(change.path, change.after, change.before) for change in done]
-            if back := self._edits(attempt.root, editor_id, turned):
+            if back := self._edits(attempt, editor_id, turned):
                 await editor.edit(f"{attempt.label}: taken back", back)
             for change in done:
-                document = self._documents.of(editor_id, attempt.root / change.path)
+                document = self._now(attempt, editor_id, change)
                 if document is not None and document.text != change.before:
                     stuck.append((change.path, f"holds the change in {editor.name} already; undo it there"))
         if stuck:
