@@ -16,6 +16,9 @@ SHOWN = 4000  # characters
 CLOCK_STEP_S = 0.1  # the system tells start times in steps that are shorter
 # What belongs to whoever started the hub: offload's own variables, a git hook's, a coverage run's.
 LEFT_OUT = ("OFFLOAD_", "GIT_", "COVERAGE_")
+# Python takes its compiled file for that of any source of the same second and size. A folder that is put to one content after
+# another, as in the search for a culprit, would be checked by what it held before.
+NO_BYTECODE = {"PYTHONDONTWRITEBYTECODE": "1"}
 
 
 class ShellChecks:
@@ -36,7 +39,7 @@ class ShellChecks:
             done = await self._processes.run_tail(
                 ["/bin/sh", "-c", check.command],
                 cwd=folder,
-                environment={**without(environment, *LEFT_OUT), MARKER: mark},
+                environment={**NO_BYTECODE, **without(environment, *LEFT_OUT), MARKER: mark},
                 time_limit_s=check.timeout_s,
                 keep=KEPT_BYTES,
             )
