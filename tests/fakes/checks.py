@@ -7,6 +7,7 @@ A command that is not among them passes.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -14,16 +15,19 @@ from offload.domain.check import Check, CheckResult
 
 
 class FakeChecks:
-    """Fits the `Checks` port; `ran` lists the commands that were run, in order. `gates` holds events, by command, that a run waits for."""
+    """Fits the `Checks` port; `ran` lists the commands that were run, in order. `gates` holds events, by command, that a run waits
+    for, and `waiting` is set when one does."""
 
     def __init__(self, commands: Mapping[str, Callable[[Path], bool]] = {}) -> None:
         self.commands = dict(commands)
         self.ran: list[str] = []
         self.gates = {}
+        self.waiting = asyncio.Event()
 
     async def run(self, folder: Path, check: Check, environment: Mapping[str, str]) -> CheckResult:
         self.ran.append(check.command)
         if check.command in self.gates:
+            self.waiting.set()
             await self.gates[check.command].wait()
         passed = self.commands.get(check.command, lambda _: True)(folder)
         code = 0 if passed else 1
