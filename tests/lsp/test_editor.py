@@ -57,7 +57,7 @@ async def test_a_block_is_delegated_applied_and_closed_from_the_cursor(house, co
         str(house.root),
     )
     assert await editor.lenses(shop) == [
-        (5, "offload: tests — ready: 1 file +1 -0", "offload.show"),
+        (5, "offload: tests — ready: 1 file +1 -0, not checked", "offload.show"),
         (5, "apply", APPLY),
         (5, "diff", "offload.showDiff"),
         (5, "close", "offload.close"),
@@ -65,10 +65,11 @@ async def test_a_block_is_delegated_applied_and_closed_from_the_cursor(house, co
     assert "Apply 1 file +1 -0: tests for Cart.total" in [title for title, *_ in await editor.actions(shop, (6, 0))]
     assert len(await editor.actions(shop, (0, 0))) == 2  # another block: only what can be started
     assert (await editor.command(APPLY, {"task_id": task_id}))["paths"] == ["tests/test_shop.py"]
-    assert editor.of("window/showMessage")[-1]["message"] == "offload: written to disk: tests/test_shop.py"
+    assert editor.of("window/showMessage")[-1]["message"] == "offload: applied: tests/test_shop.py on disk"
     assert (house.root / "tests" / "test_shop.py").read_text() == "x = 1"
     assert [title for _, title, _ in await editor.lenses(shop)] == [
-        "offload: tests — applied: 1 file +1 -0",
+        "offload: tests — applied: 1 file +1 -0, not checked",
+        "undo",
         "diff",
         "close",
     ]
@@ -84,12 +85,16 @@ async def test_what_is_announced_is_what_is_there(connect):
         "offload.answer",
         "offload.apply",
         "offload.cancel",
+        "offload.check",
         "offload.close",
         "offload.continue",
+        "offload.integrate",
+        "offload.reject",
         "offload.resume",
         "offload.show",
         "offload.showDiff",
         "offload.start",
+        "offload.undo",
     ]
     assert capabilities["textDocumentSync"] == {"change": 2, "openClose": True, "save": False}
     assert capabilities["codeActionProvider"] == {"codeActionKinds": ["refactor.offload"]}
@@ -259,7 +264,7 @@ async def test_a_recipe_is_offered_for_its_languages_only(house, connect, shop):
 async def test_what_can_be_done_with_a_task_follows_its_state(house, connect, shop):
     editor = await connect()
     editor.open(shop, SHOP.replace("        return 0", "        return 0  # offload: say why"))
-    task_id = await delegated(editor, shop, "::question Which one?\n::shell make\n::gate work\n::write a.txt x")
+    task_id = await delegated(editor, shop, "::question Which one?\n::shell make\n::gate work\n::write test_a.py x")
 
     async def offered():
         titles = [title for title, *_ in await editor.actions(shop, (5, 0))]
@@ -288,7 +293,9 @@ async def test_what_can_be_done_with_a_task_follows_its_state(house, connect, sh
     assert await offered() == [
         "Apply 1 file +1 -0: tests for Cart.total",
         "Show the diff: tests for Cart.total",
+        "Run the checks: tests for Cart.total",
         "Send back “say why”: tests for Cart.total",
+        "Bring up to date with your files and send back: tests for Cart.total",
         "Close: tests for Cart.total",
     ]
     *_, argument = next(action for action in await editor.actions(shop, (5, 0)) if action[0].startswith("Send back"))
@@ -297,7 +304,9 @@ async def test_what_can_be_done_with_a_task_follows_its_state(house, connect, sh
     assert task.turn.brief == "say why"
     await editor.command(APPLY, {"task_id": task_id})
     assert await offered() == [
+        "Undo apply: tests for Cart.total",
         "Show the diff: tests for Cart.total",
+        "Run the checks: tests for Cart.total",
         "Send back “say why”: tests for Cart.total",
         "Close: tests for Cart.total",
     ]
@@ -309,7 +318,7 @@ async def test_a_task_that_did_not_end_well_is_resumed(house, connect, shop):
     task_id = await delegated(editor, shop, "::fail it broke")
     await house.rested(task_id)
     offered = [action for action in await editor.actions(shop, (5, 0)) if not action[0].startswith("Delegate")]
-    assert offered[0][0] == "Resume: tests for Cart.total"
+    assert [title for title, *_ in offered] == ["Resume: tests for Cart.total", "Close: tests for Cart.total"]
     await editor.command("offload.resume", offered[0][-1])
     assert len((await house.rested(task_id)).turns) == 2
 

@@ -5,15 +5,22 @@ from dataclasses import replace
 import pytest
 
 from offload.core.delegation import Live
+from offload.domain import check
 from offload.domain.ask import Ask, AskId, AskKind
 from offload.domain.change import ChangeSet, FileChange, FileStatus
 from offload.domain.route import Route
-from offload.domain.task import Landing, Phase, Task, TaskId, TaskSpec
+from offload.domain.task import Landing, Phase, Rejection, Task, TaskId, TaskSpec
 from offload.domain.turn import Activity, ActivityKind, Failure, Turn, TurnId
 from offload.lsp import titles
 
 ONE = FileChange("a.py", FileStatus.ADDED, "", "100644", 40, 0)
 CHANGES = ChangeSet("b", "r", (ONE,))
+TWO = ChangeSet("b", "r", (ONE, replace(ONE, path="b.py")))
+PASSED = check.CheckResult("lint", passed=True, seconds=1.0, exit_code=0)
+FAILED = check.CheckResult(
+    "tests", passed=False, seconds=1.0, exit_code=1, tests=check.TestCounts(14, 2, 0, ("test_a", "test_b"))
+)
+CONSENT = Ask(AskId("2"), AskKind.PERMISSION, "apply", "1 file, +40 -0", ("allow", "deny"))
 ASK = Ask(AskId("1"), AskKind.PERMISSION, "bash", "rm -r build", ("allow", "deny"))
 
 
@@ -21,6 +28,15 @@ def task(phase, *, title="tests for Cart.total", recipe="tests", **turn):
     only = Turn(TurnId("t1"), "b", "p", Route("w"), 1.0, **turn)
     spec = TaskSpec("/w", title, "b", "p", Route("w"), recipe)
     return Task(TaskId("1"), spec, phase, 1, 1.0, 1.0, (only,))
+
+
+def applied(*units, changes=CHANGES, undone_at=None):
+    landing = Landing(TurnId("t1"), "r", ("a.py",), 1.0, id="apply_1", units=units, undone_at=undone_at)
+    return replace(task(Phase.READY, changes=changes), landings=(landing,))
+
+
+def rejected(*units, changes=CHANGES):
+    return replace(task(Phase.READY, changes=changes), rejections=(Rejection(TurnId("t1"), units, 1.0),))
 
 
 WORKING = task(Phase.WORKING, started_at=100.0)
@@ -42,18 +58,29 @@ WORKING = task(Phase.WORKING, started_at=100.0)
         (task(Phase.CHECKING, started_at=200.0), Live(), "checking the result (0 s)"),
         (task(Phase.CANCELLING, started_at=52.0), Live(), "stopping (1:00)"),
         (task(Phase.RECOVERING), Live(), "recovering"),
-        (task(Phase.READY, changes=CHANGES), Live(), "ready: 1 file +40 -0"),
-        (task(Phase.READY, changes=replace(CHANGES, files=(ONE, ONE))), Live(), "ready: 2 files +80 -0"),
+        (task(Phase.READY, changes=CHANGES), Live(), "ready: 1 file +40 -0, not checked"),
+        (task(Phase.READY, changes=replace(CHANGES, files=(ONE, ONE))), Live(), "ready: 2 files +80 -0, not checked"),
+        (task(Phase.READY, changes=CHANGES, checks=(PASSED,)), Live(), "ready: 1 file +40 -0, checked"),
+        (
+            task(Phase.READY, changes=CHANGES, checks=(PASSED, FAILED)),
+            Live(),
+            "ready: 1 file +40 -0, checks fail, needs a look: tests: 14 passed, 2 failed: test_a, test_b",
+        ),
+        (
+            replace(task(Phase.READY, changes=CHANGES), asks={CONSENT.id: CONSENT}),
+            Live(),
+            "waits for you: apply: 1 file, +40 -0",
+        ),
         (
             task(Phase.READY, needs_review="ran another model"),
             Live(),
             "ready: no change, needs a look: ran another model",
         ),
-        (
-            replace(task(Phase.READY, changes=CHANGES), landings=(Landing(TurnId("t1"), "r", ("a.py",), 1.0),)),
-            Live(),
-            "applied: 1 file +40 -0",
-        ),
+        (applied(*ONE.units), Live(), "applied: 1 file +40 -0, not checked"),
+        (applied(*ONE.units, undone_at=2.0), Live(), "ready: 1 file +40 -0, not checked"),
+        (applied(*ONE.units, changes=TWO), Live(), "partly applied: 2 files +80 -0, not checked"),
+        (rejected(*ONE.units), Live(), "rejected: 1 file +40 -0, not checked"),
+        (rejected(*ONE.units, changes=TWO), Live(), "ready: 2 files +80 -0, not checked"),
         (task(Phase.FAILED, failure=Failure("x", "no key")), Live(), "failed: no key"),
         (task(Phase.CANCELLED), Live(), "cancelled"),
         (

@@ -9,12 +9,11 @@ from dataclasses import dataclass
 
 from lsprotocol import types
 
-from offload.domain.anchor import Block
 from offload.domain.errors import OffloadError
-from offload.domain.task import Phase, Task
-from offload.lsp import commands, titles
+from offload.lsp import commands, task_actions, titles
 from offload.lsp.documents import OpenDocument
 from offload.lsp.editor import Editor
+from offload.lsp.task_actions import Near
 
 logger = logging.getLogger(__name__)
 
@@ -101,32 +100,12 @@ def _starts(
 def _of_tasks(
     editor: Editor, document: OpenDocument, first: int, last: int, words: list[str]
 ) -> Iterator[types.Command]:
-    for task, anchor in editor.places.tasks(document.path):
-        if _touches(editor.places.of(task, anchor, document), first, last):
-            yield from _of_task(task, words)
-
-
-def _touches(block: Block, first: int, last: int) -> bool:
-    return block.start_line <= last and first <= block.end_line
-
-
-def _of_task(task: Task, words: list[str]) -> Iterator[types.Command]:
-    name = titles.short(task.spec.title)
-    for ask in task.asks.values():
-        for choice in ask.choices:
-            title = f"Answer {choice}: {titles.short(f'{ask.subject}: {ask.detail}')}"
-            yield commands.link(commands.ANSWER, title, task_id=task.id, ask_id=ask.id, choice=choice)
-    if task.live:
-        if task.phase is not Phase.CANCELLING:
-            yield commands.link(commands.CANCEL, f"Cancel: {name}", task_id=task.id)
-        return
-    if task.phase is not Phase.READY and not task.closed:
-        yield commands.link(commands.RESUME, f"Resume: {name}", task_id=task.id)
-    changes = titles.latest_changes(task)
-    if changes is not None:
-        if not titles.landed(task):
-            yield commands.link(commands.APPLY, f"Apply {titles.summary(changes)}: {name}", task_id=task.id)
-        yield commands.link(commands.SHOW_DIFF, f"Show the diff: {name}", task_id=task.id)
-    for text in words:
-        yield commands.link(commands.CONTINUE, f"Send back “{titles.short(text)}”: {name}", task_id=task.id, brief=text)
-    yield commands.link(commands.CLOSE, f"Close: {name}", task_id=task.id)
+    """Of tasks about a block here, and of those whose result changes lines here."""
+    about = {task.id: editor.places.of(task, anchor, document) for task, anchor in editor.places.tasks(document.path)}
+    for task in editor.delegation.tasks():
+        here = Near.of(task, document, first, last)
+        block = about.get(task.id)
+        if block is not None and block.start_line <= last and first <= block.end_line:
+            yield from task_actions.of_block(task, here, words)
+        elif here is not None:
+            yield from task_actions.of_lines(task, here, words)

@@ -8,8 +8,8 @@ from typing import Any
 
 from lsprotocol import types
 
-from offload.domain.errors import OffloadError
-from offload.lsp import requests
+from offload.domain.errors import ApplyRefused, OffloadError
+from offload.lsp import requests, telling
 from offload.lsp.editor import Editor
 from offload.wire.operations import BY_NAME
 
@@ -19,6 +19,10 @@ RESUME = "offload.resume"
 CANCEL = "offload.cancel"
 ANSWER = "offload.answer"
 APPLY = "offload.apply"
+REJECT = "offload.reject"
+UNDO = "offload.undo"
+INTEGRATE = "offload.integrate"
+CHECK = "offload.check"
 CLOSE = "offload.close"
 SHOW = "offload.show"
 SHOW_DIFF = "offload.showDiff"
@@ -36,25 +40,46 @@ def _operation(name: str) -> Command:
 
 
 async def _apply(editor: Editor, argument: Any) -> dict[str, Any]:
-    result = await requests.call(BY_NAME["apply_task"], editor, argument)
-    editor.client.say(f"written to disk: {', '.join(result['paths'])}")
+    result = await _landed(editor, "apply_task", argument)
+    editor.client.say(telling.applied(result))
     return result
+
+
+async def _undo(editor: Editor, argument: Any) -> dict[str, Any]:
+    result = await _landed(editor, "undo_apply", argument)
+    editor.client.say(telling.undone(result))
+    return result
+
+
+async def _landed(editor: Editor, operation: str, argument: Any) -> dict[str, Any]:
+    """Where it conflicts with what the person has, both sides are shown."""
+    try:
+        return await requests.call(BY_NAME[operation], editor, argument)
+    except ApplyRefused as refused:
+        if refused.conflicts:
+            await _show_text(editor, "conflicts.txt", telling.conflicts(refused.conflicts))
+        raise
 
 
 async def _show(editor: Editor, argument: Any) -> dict[str, Any]:
     status = await requests.call(BY_NAME["get_task_status"], editor, argument)
-    said = status["partial_text"] or status["next_step"]
-    editor.client.say(f"{status['title']} — {status['state']}. {said}"[:_LONGEST_MESSAGE])
+    said = [f"{status['title']} — {status['state']}", *status["checks"], *status["warnings"]]
+    said.append(status["partial_text"] or status["next_step"])
+    editor.client.say(". ".join(said)[:_LONGEST_MESSAGE])
     return status
 
 
 async def _show_diff(editor: Editor, argument: Any) -> dict[str, Any]:
     changes = await requests.call(BY_NAME["get_changes"], editor, argument)
-    patch: str = changes["patch"]
-    path = await editor.patches.write(f"{changes['task_id']}.diff", patch)
-    if not await editor.client.show_document(path.as_uri()):
-        editor.client.say(f"{path}\n{patch}"[:_LONGEST_MESSAGE])
+    await _show_text(editor, f"{changes['task_id']}.diff", changes["patch"])
     return changes
+
+
+async def _show_text(editor: Editor, name: str, text: str) -> None:
+    """As a document, or as a message where the editor shows none."""
+    path = await editor.patches.write(name, text)
+    if not await editor.client.show_document(path.as_uri()):
+        editor.client.say(f"{path}\n{text}"[:_LONGEST_MESSAGE])
 
 
 COMMANDS: dict[str, Command] = {
@@ -64,6 +89,10 @@ COMMANDS: dict[str, Command] = {
     CANCEL: _operation("cancel_task"),
     ANSWER: _operation("answer_task"),
     APPLY: _apply,
+    REJECT: _operation("reject_task"),
+    UNDO: _undo,
+    INTEGRATE: _operation("integrate_tasks"),
+    CHECK: _operation("run_checks"),
     CLOSE: _operation("close_task"),
     SHOW: _show,
     SHOW_DIFF: _show_diff,

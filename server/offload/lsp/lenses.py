@@ -6,8 +6,9 @@ from lsprotocol import types
 
 from offload.domain.ask import AskKind
 from offload.domain.task import Phase, Task
-from offload.lsp import commands, titles
+from offload.lsp import commands
 from offload.lsp.editor import Editor
+from offload.lsp.standing import standing
 
 
 def code_lens(editor: Editor, params: types.CodeLensParams) -> list[types.CodeLens]:
@@ -33,9 +34,12 @@ def _links(task: Task) -> list[types.Command]:
             ]
     if task.live and task.phase is not Phase.CANCELLING:
         links.append(commands.link(commands.CANCEL, "cancel", task_id=task.id))
-    if not task.live and titles.latest_changes(task) is not None:
-        if not titles.landed(task):
+    stands = standing(task)
+    if stands is not None:
+        if stands.left:
             links.append(commands.link(commands.APPLY, "apply", task_id=task.id))
+        if stands.landings:
+            links.append(commands.link(commands.UNDO, "undo", task_id=task.id))
         links.append(commands.link(commands.SHOW_DIFF, "diff", task_id=task.id))
     if not task.live:
         links.append(commands.link(commands.CLOSE, "close", task_id=task.id))

@@ -1,4 +1,4 @@
-"""Patches as files, for editors to show: in a folder that only this user can read, and that ends with the connection."""
+"""Patches and conflicts as files, for editors to show: in a folder that only this user can read, and that ends with the connection."""
 
 from __future__ import annotations
 

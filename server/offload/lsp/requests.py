@@ -16,8 +16,8 @@ from offload.wire.params import StartTaskParams
 
 REQUESTS = {f"offload/{operation.lsp}": operation for operation in OPERATIONS if Front.EDITOR in operation.fronts}
 
-# The operations after which a task runs on behalf of this editor.
-_RUNNING = frozenset({"start_task", "continue_task", "resume_task"})
+# The operations after which a task may run on behalf of this editor.
+_RUNNING = frozenset({"start_task", "continue_task", "resume_task", "reject_task", "integrate_tasks", "run_checks"})
 
 
 async def call(operation: Operation, editor: Editor, raw: Any) -> dict[str, Any]:

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from offload.core.delegation import Live
 from offload.domain.change import ChangeSet
+from offload.domain.check import Checked
 from offload.domain.task import Phase, Task
 from offload.domain.turn import Turn
+from offload.lsp.standing import standing
 from offload.wire import words
 
 _LONGEST = 60
+
+CHECKED: dict[Checked, str] = {
+    Checked.NOT_CHECKED: "not checked",
+    Checked.PASSED: "checked",
+    Checked.FAILED: "checks fail",
+}
 
 _PLAIN: dict[Phase, str] = {
     Phase.QUEUED: "queued",
@@ -40,14 +48,16 @@ def state(task: Task, live: Live, now: float) -> str:
     if task.asks:
         ask = next(iter(task.asks.values()))
         text = f"waits for you: {short(f'{ask.subject}: {ask.detail}')}"
+        if not task.live:  # It has ended: what is asked is whether a model may apply the result.
+            return text
     elif task.activity is not None and task.phase is Phase.WORKING:
         text += f": {short(task.activity.label or task.activity.kind)}"
     if task.live and turn.started_at is not None:
         text += f" ({words.seconds(max(0.0, now - turn.started_at))})"
     if task.phase is Phase.READY:
-        text = f"{'applied' if landed(task) else 'ready'}: {summary(turn.changes)}"
-        if turn.needs_review:
-            text += f", needs a look: {short(turn.needs_review)}"
+        text = f"{_became(task)}: {summary(turn.changes)}{_checked(turn)}"
+        if turn.doubts:
+            text += f", needs a look: {short(turn.doubts)}"
     elif turn.failure is not None:
         text += f": {short(turn.failure.message)}"
     return text
@@ -67,13 +77,11 @@ def short(text: str) -> str:
     return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
 
 
-def landed(task: Task) -> bool:
-    """Whether the last turn's result was applied."""
-    return any(landing.turn == task.turn.id for landing in task.landings)
+def _became(task: Task) -> str:
+    stands = standing(task)
+    return "ready" if stands is None else stands.word
 
 
-def latest_changes(task: Task) -> ChangeSet | None:
-    """The newest change set with files in it: each turn's holds everything since the task's base."""
-    turns: tuple[Turn, ...] = task.turns[::-1]
-    found = next((turn.changes for turn in turns if turn.changes is not None), None)
-    return found if found is not None and found.files else None
+def _checked(turn: Turn) -> str:
+    """A result without a change has nothing to be checked."""
+    return f", {CHECKED[turn.checked]}" if turn.changes is not None and turn.changes.files else ""

@@ -1,0 +1,43 @@
+"""What came of an apply or an undo, in words for the person at the editor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from offload.domain.change import Conflict
+from offload.domain.task import Place
+
+_PLACES = {Place.BUFFER: "in the buffer (not saved)", Place.DISK: "on disk"}
+
+
+def applied(result: Mapping[str, Any]) -> str:
+    """`result` is that of apply_task."""
+    left = result["hunks_pending"]
+    more = f". {left} {'hunk is' if left == 1 else 'hunks are'} left" if left else ""
+    return f"applied: {_files(result['files'])}{more}"
+
+
+def undone(result: Mapping[str, Any]) -> str:
+    """`result` is that of undo_apply."""
+    return f"taken back: {_files(result['files'])}"
+
+
+def _files(files: Iterable[Mapping[str, Any]]) -> str:
+    """Each file with where it was changed."""
+    told = [f"{file['path']} {'as it was already' if file['unchanged'] else _PLACES[file['place']]}" for file in files]
+    return ", ".join(told) or "nothing to be changed"
+
+
+def conflicts(conflicts: Sequence[Conflict]) -> str:
+    """All sides of each, to be read; what the person has comes first."""
+    head = "Nothing was written: you and the task changed the same lines.\n"
+    return "\n".join([head, *map(_conflict, conflicts)])
+
+
+def _conflict(conflict: Conflict) -> str:
+    line = f", line {conflict.first_line}" if conflict.first_line else ""
+    parts = [f"{conflict.path}{line}: {conflict.reason}"]
+    for whose, text in (("yours", conflict.yours), ("before", conflict.base), ("the task's", conflict.theirs)):
+        parts += [f"--- {whose}", text.rstrip("\r\n")]
+    return "\n".join(parts) + "\n"
