@@ -370,6 +370,21 @@ async def test_typing_while_the_merge_is_worked_out_is_seen(tmp_path):
         assert on_disk(house) == APART
 
 
+async def test_a_file_that_is_opened_and_typed_in_while_an_editor_is_slow_is_not_overwritten(house):
+    task = await result(house, {"a.txt": APART, "b.txt": changed(3)})
+    vim, code, nano = editor(house), editor(house, "lsp-2", "Code"), editor(house, "lsp-3", "nano", can_edit=False)
+    vim.open(house.root / "a.txt", TEXT)
+    nano.open(house.root / "b.txt", TEXT)
+    vim.before.append(lambda: nano.type(house.root / "b.txt", "typed"))
+    error = await refused(house, task, match="Nothing was written")
+    assert error.reasons == (("b.txt", "has unsaved text in nano; save it first"),)
+    nano.leave()
+    vim.before.append(lambda: code.open(house.root / "b.txt", TEXT))
+    _, landing = await apply(house, task)
+    assert (code.text(house.root / "b.txt"), on_disk(house, "b.txt")) == (changed(3), TEXT)
+    assert landing.buffers == ("a.txt", "b.txt")
+
+
 async def test_an_editor_that_lies_is_found_out(house):
     task = await result(house, {"a.txt": APART})
     vim = editor(house)

@@ -95,7 +95,7 @@ class LiveFiles:
 
     async def _holders(self, root: Path, changes: ChangeSet, editor: str) -> dict[str, _Holder]:
         """The documents that are to be changed, by path."""
-        touched = {path for file in changes.files for path in (file.path, file.old_path)}
+        touched = _touched(changes)
         holders: dict[str, _Holder] = {}
         reasons: list[tuple[str, str]] = []
         for path, documents in self._documents.below(root).items():
@@ -144,6 +144,7 @@ class LiveFiles:
         try:
             for editor, editor_id, changes in attempt.by_editor:
                 await self._edit(attempt, editor, editor_id, changes)
+            await self._look_at_the_rest(attempt)
             await self._workspace.write(attempt.root, attempt.plan)
         except _GivenUp as given_up:
             await self._put_back(attempt, _told(given_up.reasons))
@@ -151,6 +152,13 @@ class LiveFiles:
         except OffloadError as error:
             await self._put_back(attempt, str(error))
             raise
+
+    async def _look_at_the_rest(self, attempt: _Try) -> None:
+        """An editor may take its time, and somebody may have opened what is to be written to disk and typed in it."""
+        rest = _touched(attempt.changes).difference(attempt.holders)
+        for path, documents in self._documents.below(attempt.root).items():
+            if path in rest and await self._holder(attempt.root, path, documents, "") is not None:
+                raise _Moved([(path, f"is being changed in {self._name(documents[-1])}; try again")])
 
     async def _edit(self, attempt: _Try, editor: Editor, editor_id: str, changes: Sequence[BufferChange]) -> None:
         """Let an editor change its documents, all at once."""
@@ -206,6 +214,10 @@ class LiveFiles:
                     stuck.append((change.path, f"holds the change in {editor.name} already; undo it there"))
         if stuck:
             raise ApplyRefused(f"It could not be done: {why}. Not all was put back. {_told(stuck)}.", tuple(stuck))
+
+
+def _touched(changes: ChangeSet) -> frozenset[str]:
+    return frozenset(path for file in changes.files for path in (file.path, file.old_path))
 
 
 def _told(reasons: Reasons) -> str:
