@@ -1,18 +1,22 @@
 """Several results made one: what goes in, what is left out, and which of them break the checks of the union."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
+from offload.core.briefing import StartRequest
+from offload.core.caller import Caller
 from offload.core.limits import Limits
 from offload.core.overlaps import WARNINGS
+from offload.domain.ask import ModelApply
 from offload.domain.check import Check, Checked, CheckPlan
-from offload.domain.errors import GitFailed, InvalidRequest, KeyReused, UnknownTask, WrongPhase
+from offload.domain.errors import ApplyForbidden, GitFailed, InvalidRequest, KeyReused, UnknownTask, WrongPhase
 from offload.domain.events import ActivityChanged, Integrated
 from offload.domain.integration import Overlap
 from offload.domain.project import ProjectSettings
 from offload.domain.review import Selection
-from offload.domain.task import Phase
+from offload.domain.task import Front, Phase
 from tests.fakes.checks import FakeChecks
 from tests.fakes.house import open_house
 from tests.fakes.projects import FakeProjects
@@ -650,6 +654,24 @@ async def test_the_steps_of_an_integration_are_kept_as_long_as_it_is(house, proj
     task = await house.rested(task.id)
     assert task.integration.culprits == (tasks[2].id,)
     assert f"fails with {tasks[2].id} alone" in task.turn.doubts
+
+
+async def test_results_of_others_do_not_become_a_models_own_by_being_integrated(tmp_path):
+    model = Caller(Front.MODEL, "mcp-1", tmp_path / "project", "claude-code", {})
+    other = replace(model, name="another")
+    async with open_house(tmp_path, files=FILES, mcp_apply=ModelApply.ALLOW) as house:
+        tasks = []
+        for owner, brief in ((model, "::write a A"), (other, "::write b B")):
+            task = await house.delegation.start(owner, StartRequest(brief=brief))
+            tasks.append((await house.rested(task.id)).id)
+        whole = await house.rested((await house.delegation.integrate(model, tasks)).id)
+        around = await house.rested((await house.delegation.integrate(model, [whole.id])).id)
+        for task in (whole, around):
+            with pytest.raises(ApplyForbidden, match="holds results of tasks that were not started by claude-code"):
+                await house.delegation.apply(model, task.id)
+        own = await house.rested((await house.delegation.integrate(model, tasks[:1])).id)
+        await house.delegation.apply(model, own.id)
+        assert [(house.root / name).read_text() for name in "ab"] == ["A", "b\n"]
 
 
 async def test_it_says_what_it_is_doing(house):

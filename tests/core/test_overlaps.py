@@ -117,36 +117,41 @@ def test_two_that_were_brought_onto_each_other_go_by_size():
     assert order(result("a", file("x", (1, 9)), needs=["b"]), result("b", file("y", (1, 2)), needs=["a"])) == ["b", "a"]
 
 
-def anchor(path):
-    return Anchor(path, Block("f", "function", 0, 3), "")
+def on(path):
+    return {"anchor": Anchor(path, Block("f", "function", 0, 3), "")}
+
+
+def named(*paths):
+    return {"allowed_paths": paths, "paths_named": True}
+
+
+def warned(new, *others):
+    return warnings(task("new", **new).spec, others)
 
 
 def test_a_task_that_works_on_the_same_file_is_told_of():
-    others = [task("t1", anchor=anchor("shop.py")), task("t2", anchor=anchor("cart.py")), task("t3")]
-    assert warnings("/w", anchor("shop.py"), (), others) == ("task t1 (title of t1) works on shop.py too",)
+    others = [task("t1", **on("shop.py")), task("t2", **on("cart.py")), task("t3")]
+    assert warned(on("shop.py"), *others) == ("task t1 (title of t1) works on shop.py too",)
 
 
 def test_paths_that_both_callers_named_and_that_overlap_are_told_of():
-    others = [
-        task("t1", allowed_paths=("shop/*.py",), paths_named=True),
-        task("t2", allowed_paths=("docs",), paths_named=True),
-    ]
-    assert warnings("/w", None, ("/shop/cart.py",), others) == ("task t1 (title of t1) may change shop/*.py too",)
+    others = [task("t1", **named("shop/*.py")), task("t2", **named("docs"))]
+    assert warned(named("/shop/cart.py"), *others) == ("task t1 (title of t1) may change shop/*.py too",)
 
 
 def test_paths_that_a_recipe_gives_are_no_reason_to_warn():
     """Else any two tasks of the recipe "tests" would be told of each other."""
-    others = [task("t1", allowed_paths=("tests",))]
-    assert warnings("/w", None, ("tests",), others) == ()
+    assert warned(named("tests"), task("t1", allowed_paths=("tests",))) == ()
+    assert warned({"allowed_paths": ("tests",)}, task("t1", **named("tests"))) == ()
 
 
-def test_tasks_that_are_over_or_of_another_workspace_are_not_told_of():
-    over = replace(task("t1", anchor=anchor("shop.py")), phase=Phase.READY)
-    elsewhere = task("t2", anchor=anchor("shop.py"))
-    assert warnings("/w", anchor("shop.py"), (), [over]) == ()
-    assert warnings("/other", anchor("shop.py"), (), [elsewhere]) == ()
+def test_tasks_that_are_over_or_of_another_workspace_or_that_it_begins_from_are_not_told_of():
+    other = task("t1", **on("shop.py"))
+    assert warned(on("shop.py"), replace(other, phase=Phase.READY)) == ()
+    assert warned(on("shop.py"), replace(other, spec=replace(other.spec, workspace="/other"))) == ()
+    assert warned({"after": ("t1",), **on("shop.py")}, other) == ()
 
 
 def test_no_more_is_told_than_somebody_reads():
-    others = [task(f"t{number}", anchor=anchor("shop.py")) for number in range(WARNINGS + 2)]
-    assert len(warnings("/w", anchor("shop.py"), (), others)) == WARNINGS
+    others = [task(f"t{number}", **on("shop.py")) for number in range(WARNINGS + 2)]
+    assert len(warned(on("shop.py"), *others)) == WARNINGS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from offload.core.caller import Caller
 from offload.core.ids import new_id
@@ -10,16 +10,18 @@ from offload.domain.ask import ALLOW, DENY, Ask, AskId, AskKind, ModelApply, Wan
 from offload.domain.change import ChangeSet
 from offload.domain.errors import ApplyForbidden
 from offload.domain.review import ReviewState, review, standing
-from offload.domain.task import Front, Landing, Task
+from offload.domain.task import Front, Landing, Task, TaskId
 
 APPLY = "apply"
 
 
-def must_be_allowed(caller: Caller, task: Task, setting: ModelApply) -> None:
-    """Raises `ApplyForbidden` for a model that may not apply this task's result, whoever agrees."""
-    if task.spec.front is not Front.MODEL or task.spec.caller != caller.name:
+def must_be_allowed(caller: Caller, task: Task, setting: ModelApply, tasks: Iterable[Task]) -> None:
+    """Raises `ApplyForbidden` for a model that may not apply this task's result, whoever agrees. Results of others do not become
+    a model's own by being integrated; `tasks` are all that there are."""
+    if not _is_own(caller, task, {each.id: each for each in tasks}):
+        began = "holds results of tasks that were not" if _started(caller, task) else "was not"
         raise ApplyForbidden(
-            f"task {task.id} was not started by {caller.who}: only the user can apply it, in the editor or with "
+            f"task {task.id} {began} started by {caller.who}: only the user can apply it, in the editor or with "
             f"`offload apply {task.id}`"
         )
     if setting is ModelApply.NEVER:
@@ -27,6 +29,16 @@ def must_be_allowed(caller: Caller, task: Task, setting: ModelApply) -> None:
             f"models may not apply results here (mcp_apply is never): the user can, in the editor or with "
             f"`offload apply {task.id}`"
         )
+
+
+def _is_own(caller: Caller, task: Task, known: Mapping[TaskId, Task]) -> bool:
+    """Whether the caller started the task and, as far as anybody can tell, all that it is made of."""
+    made_of = task.spec.integrates
+    return _started(caller, task) and all(other in known and _is_own(caller, known[other], known) for other in made_of)
+
+
+def _started(caller: Caller, task: Task) -> bool:
+    return task.spec.front is Front.MODEL and task.spec.caller == caller.name
 
 
 def applied_before(task: Task, units: Sequence[str]) -> Landing | None:

@@ -126,7 +126,7 @@ class Delegation:
                 must_have_money(self._ledger.all(), str(root), self._limits, self.clock.now())
                 project = await self._projects.settings(root)
                 spec = await self._briefing.spec(caller, request, root, recipe, route, project)
-                near = warnings(spec.workspace, spec.anchor, request.allowed_paths, self._ledger.all())
+                near = warnings(spec, self._ledger.all())
                 task = await self._create(caller, replace(spec, warnings=(*spec.warnings, *near)))
             self._starts.answer(task, caller, self.clock.now())
             return task

@@ -60,7 +60,7 @@ class Landings:
             units = chosen(task, changes, selection)
             wanted = WantedApply(units, selection.paths, selection.hunks, selection.include_outside, caller.who, key)
             if caller.front is Front.MODEL:
-                must_be_allowed(caller, task, self._models)
+                must_be_allowed(caller, task, self._models, self._ledger.all())
                 if self._models is ModelApply.ASK:
                     before = applied_before(task, units)
                     if before is not None:
@@ -185,7 +185,7 @@ class Landings:
         )
 
     def _may_undo(self, caller: Caller, task: Task, landing: Landing) -> None:
-        must_be_allowed(caller, task, self._models)
+        must_be_allowed(caller, task, self._models, self._ledger.all())
         if self._models is not ModelApply.ALLOW or landing.by != caller.who:
             raise ApplyForbidden(
                 f"only the user can undo this: in the editor, or with `offload undo {task.id} {landing.id}`"

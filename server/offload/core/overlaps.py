@@ -7,11 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from offload.domain.anchor import Anchor
 from offload.domain.change import ChangeSet, Conflict, FileChange, FileStatus
 from offload.domain.integration import Overlap
 from offload.domain.scope import overlap
-from offload.domain.task import Task, TaskId
+from offload.domain.task import Task, TaskId, TaskSpec
 
 WARNINGS = 5  # as many as somebody reads
 
@@ -62,22 +61,20 @@ def proposed(results: Sequence[Result], found: Iterable[Overlap]) -> list[Result
     return order
 
 
-def warnings(
-    workspace: str, anchor: Anchor | None, named_paths: Sequence[str], tasks: Iterable[Task]
-) -> tuple[str, ...]:
+def warnings(spec: TaskSpec, tasks: Iterable[Task]) -> tuple[str, ...]:
     """What somebody who starts a task should know of those that are at work there: a sentence for each that is about the same
-    file, or may change the same ones. `named_paths` are the patterns that the caller himself gave."""
-    here = [task for task in tasks if task.live and task.spec.workspace == workspace]
-    return tuple(_warnings(anchor, named_paths, here))[:WARNINGS]
+    file, or whose caller named paths that overlap with his. Those that it begins from are no surprise."""
+    here = [task for task in tasks if task.live and task.spec.workspace == spec.workspace and task.id not in spec.after]
+    return tuple(_warnings(spec, here))[:WARNINGS]
 
 
-def _warnings(anchor: Anchor | None, named_paths: Sequence[str], tasks: Sequence[Task]) -> Iterator[str]:
+def _warnings(spec: TaskSpec, tasks: Sequence[Task]) -> Iterator[str]:
     for task in tasks:
-        spec = task.spec
-        if anchor is not None and spec.anchor is not None and anchor.path == spec.anchor.path:
-            yield f"task {task.id} ({spec.title}) works on {anchor.path} too"
-        elif spec.paths_named and overlap(named_paths, spec.allowed_paths):
-            yield f"task {task.id} ({spec.title}) may change {', '.join(spec.allowed_paths)} too"
+        other = task.spec
+        if spec.anchor is not None and other.anchor is not None and spec.anchor.path == other.anchor.path:
+            yield f"task {task.id} ({other.title}) works on {spec.anchor.path} too"
+        elif spec.paths_named and other.paths_named and overlap(spec.allowed_paths, other.allowed_paths):
+            yield f"task {task.id} ({other.title}) may change {', '.join(other.allowed_paths)} too"
 
 
 def _meet(one: Result, other: Result) -> bool:
