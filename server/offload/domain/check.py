@@ -75,12 +75,15 @@ def checked(results: Sequence[CheckResult]) -> Checked:
 
 
 def told(result: CheckResult) -> str:
-    """One result in a few words: "tests: 14 passed, 2 failed: test_a, test_b"."""
+    """One result in a few words: "tests: 14 passed, 2 failed: test_a, test_b". A command that fails though no test has, for
+    want of coverage say, is told with its status."""
     if result.problem:
         return f"{result.name}: {result.problem}"
     if result.tests is None:
         return f"{result.name}: {'passed' if result.passed else f'failed with status {result.exit_code}'}"
     counts = [f"{result.tests.passed} passed"]
+    if not result.passed and not result.tests.failed:
+        counts.insert(0, f"failed with status {result.exit_code}")
     if result.tests.failed:
         counts.append(f"{result.tests.failed} failed")
     if result.tests.skipped:
