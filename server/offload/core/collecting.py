@@ -12,10 +12,12 @@ from offload.domain.task import Task
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """`changes` are all since the task's base, `own` those of the last turn where something was there before it, else None."""
+    """`changes` are all since the task's base, `own` those of the last turn where something was there before it, else None;
+    `marked` are the files in which conflicts were marked for that turn, and still are."""
 
     changes: ChangeSet
     own: ChangeSet | None = None
+    marked: tuple[str, ...] = ()
 
 
 async def collected(workspace: Workspace, task: Task) -> Collected:
@@ -23,7 +25,9 @@ async def collected(workspace: Workspace, task: Task) -> Collected:
     root = Path(task.spec.workspace)
     changes = await workspace.collect(task.id, root, task.base)
     start = _start(task)
-    return Collected(changes, None if start == task.base else await workspace.between(root, start, changes.result))
+    own = None if start == task.base else await workspace.between(root, start, changes.result)
+    marked = [path for path in task.turn.marked if _is_marked(await workspace.read(root, changes.result, path))]
+    return Collected(changes, own, tuple(marked))
 
 
 async def put_back(workspace: Workspace, task: Task, changes: ChangeSet) -> None:
@@ -32,6 +36,10 @@ async def put_back(workspace: Workspace, task: Task, changes: ChangeSet) -> None
     now = await workspace.collect(task.id, root, changes.base)
     if (await workspace.between(root, changes.result, now.result)).files:
         await workspace.reset_folder(task.id, root, changes.base, changes.result)
+
+
+def _is_marked(content: bytes | None) -> bool:
+    return any(line.startswith(b"<" * 7) for line in (content or b"").splitlines())
 
 
 def _start(task: Task) -> str:

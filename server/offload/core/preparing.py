@@ -67,7 +67,10 @@ class Preparing:
         others = self._before(task)
         failed = [f"task {other.id}, which is {other.phase}" for other in others if other.phase is not Phase.READY]
         if failed:
-            raise Unprepared(Failure(AFTER_FAILED, f"it was to begin from the result of {' and '.join(failed)}"))
+            words = (
+                f"it was to begin from the result of {' and '.join(failed)}; continue that one, then resume this one"
+            )
+            raise Unprepared(Failure(AFTER_FAILED, words))
 
     def waits(self, task: Task) -> bool:
         """Whether the task comes after others, and has not begun from their results."""

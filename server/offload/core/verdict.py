@@ -34,7 +34,8 @@ def verdict(task: Task, at: float, end: End, found: Collected, why: Failure | No
     if not end.text.strip() and not (own or changes).files:
         failure = Failure("nothing_produced", "the worker ended without a word and without a change")
         return TurnFailed(at=at, turn=turn, failure=failure, changes=changes, own=own)
-    doubts = [doubt for doubt in (end.doubt, *differences(task.turn.asked, end.ran)) if doubt]
+    marked = f"conflicts are still marked in {', '.join(found.marked)}" if found.marked else ""
+    doubts = [doubt for doubt in (end.doubt, *differences(task.turn.asked, end.ran), marked) if doubt]
     return TurnEnded(
         at=at,
         turn=turn,
