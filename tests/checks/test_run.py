@@ -95,23 +95,28 @@ async def test_a_command_that_cannot_be_started_is_told(run, folder):
     assert (await run("true")).problem.startswith("could not be started: [Errno 2]")
 
 
-@pytest.mark.parametrize(
-    "start",
-    [
-        "sleep 600 & echo $! > pid",
-        "(sleep 600 & echo $! > pid) > out 2>&1",
-        "nohup sleep 600 > out 2>&1 & echo $! > pid",
-        "setsid sh -c 'echo $$ > pid; exec sleep 600' & while ! [ -s pid ]; do sleep 0.01; done",
-        "setsid sh -c 'echo $$ > pid; cd /; exec sleep 600' > out 2>&1 & while ! [ -s pid ]; do sleep 0.01; done",
-        "setsid env -i sh -c 'echo $$ > pid; exec sleep 600' > out 2>&1 & while ! [ -s pid ]; do sleep 0.01; done",
-    ],
-    ids=["background", "orphan", "nohup", "own session", "own session elsewhere", "own session, empty environment"],
-)
-@pytest.mark.parametrize("end", ["echo done", "exec sleep 600"], ids=["ends", "times out"])
-async def test_nothing_that_a_command_started_is_left(run, folder, start, end):
-    result = await run(f"{start}\n{end}", timeout_s=600 if end == "echo done" else 2)
+LEFT = {
+    "background": "sleep 600 & echo $! > PID",
+    "orphan": "(sleep 600 & echo $! > PID) > out 2>&1",
+    "nohup": "nohup sleep 600 > out 2>&1 & echo $! > PID",
+    "own session": "setsid sh -c 'echo $$ > PID; exec sleep 600' & until [ -s PID ]; do sleep 0.01; done",
+    "own session elsewhere": "setsid sh -c 'echo $$ > PID; cd /; exec sleep 600' > out 2>&1 & until [ -s PID ]; do sleep 0.01; done",
+    "own session, empty environment": "setsid env -i sh -c 'echo $$ > PID; exec sleep 600' > out 2>&1 & until [ -s PID ]; do sleep 0.01; done",
+}
+
+
+@pytest.mark.parametrize("start", LEFT.values(), ids=LEFT)
+async def test_nothing_that_a_command_started_is_left(run, folder, start):
+    assert (await run(start.replace("PID", "pid"))).passed
     assert gone(int((folder / "pid").read_text()))
-    assert result.passed == (end == "echo done")
+
+
+async def test_nothing_that_a_command_started_is_left_when_its_time_is_over(run, folder):
+    starts = [start.replace("PID", f"pid{number}") for number, start in enumerate(LEFT.values())]
+    result = await run("\n".join([*starts, "exec sleep 600"]), timeout_s=3)
+    assert result.problem == "timed out after 3 s"
+    pids = [int((folder / f"pid{number}").read_text()) for number in range(len(starts))]
+    assert [pid for pid in pids if not gone(pid)] == []
 
 
 async def test_a_cancelled_check_leaves_nothing(run, folder):
