@@ -1,6 +1,7 @@
 """Several results made one by the real git, in a real repository, and checked by real commands."""
 
 import os
+import random
 import re
 import sys
 
@@ -185,6 +186,38 @@ async def test_a_file_that_one_renames_and_another_changes_holds_both(house):
     task = await integrated(house, one, two)
     assert task.integration.left_out == ()
     assert await text_of(house, task, "renamed.txt") == LINES.replace("line 9\n", "nine\n")
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_whatever_several_change_is_in_the_union_whole_or_left_out_whole_and_named(house, seed):
+    """Nothing may be called merged that is not in the file, and no line that the user typed may go."""
+    chance = random.Random(seed)
+    edits, marks = {}, {}
+    for number in range(5):
+        name, lines = f"w{number}", chance.sample(range(1, 41), chance.randint(1, 4))
+        marks[name] = [f"{name} at {line}\n" for line in lines]
+
+        def edit(folder, lines=tuple(lines), marks=tuple(marks[name])):
+            text = (folder / "long.txt").read_text()
+            for line, mark in zip(lines, marks, strict=True):
+                text = text.replace(f"line {line}\n", mark, 1)
+            (folder / "long.txt").write_text(text)
+
+        edits[name] = edit
+    tasks = await made(house, **edits)
+    typed = f"line {chance.randint(1, 40)}\n"
+    (house.root / "long.txt").write_text(LINES.replace(typed, "typed\n", 1))
+    task = await integrated(house, *tasks)
+    union = await text_of(house, task, "long.txt")
+    assert "typed\n" in union
+    assert "<<<<<<<" not in union
+    assert set(task.integration.order) | {left.task for left in task.integration.left_out} == {one.id for one in tasks}
+    for one, name in zip(tasks, marks, strict=True):
+        assert [mark in union for mark in marks[name]] == [one.id in task.integration.order] * len(marks[name])
+    for left in task.integration.left_out:
+        assert left.conflicts
+        assert set(left.with_tasks) <= set(task.integration.order)
+        assert left.task in task.turn.doubts
 
 
 def checked_by(house, code):
