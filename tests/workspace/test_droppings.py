@@ -43,7 +43,7 @@ async def test_where_the_user_keeps_such_things_they_are_work(workspace, root, o
     commit_all(root)
     folder, base = await opened()
     put(folder, "node_modules/vendored/b.js", "target/CACHEDIR.TAG", "target/more.txt", "web/node_modules/c.js")
-    (folder / "node_modules/vendored/a.js").unlink()
+    (folder / "node_modules/vendored/a.js").write_text("changed\n")
     assert await collected(workspace, root, base) == [
         "node_modules/vendored/a.js",
         "node_modules/vendored/b.js",

@@ -358,7 +358,7 @@ async def test_sixteen_starts_at_once_on_a_branch_with_an_upstream_get_a_folder_
     assert len({folder for folder, _ in started}) == 16
     assert len({base for _, base in started}) == 1
     assert len({result.result for result in results}) == 16
-    assert {git(folder, "branch", "--list") for folder, _ in started} == {"* (no branch)"}
+    assert {git(folder, "for-each-ref") for folder, _ in started} == {""}
     assert fingerprint(tracking) == before
 
 
@@ -444,6 +444,41 @@ async def test_a_folder_that_became_a_repository_keeps_its_earlier_tasks(workspa
 
     assert [one.path for one in changes.files] == ["a.py"]
     assert (await apply(workspace, plain, changes)).paths == ("a.py",)
+
+
+async def test_what_the_user_sets_otherwise_counts_in_the_very_next_snapshot(workspace, root, opened, tmp_path):
+    await opened()
+    (root / "a.mine").write_text("x\n")
+    (tmp_path / "ignores").write_text("*.mine\n")
+    git(root, "config", "core.excludesFile", str(tmp_path / "ignores"))
+    folder, _ = await opened("t2")
+    assert "a.mine" not in names(folder)
+    (root / ".git" / "info" / "exclude").write_text("*.own\n")
+    (root / "b.own").write_text("x\n")
+    git(root, "config", "--unset", "core.excludesFile")
+    folder, _ = await opened("t3")
+    assert {"a.mine", "b.own"} & names(folder) == {"a.mine"}
+    commit_all(root, "mine")
+    folder, _ = await opened("t4")
+    assert git(folder, "log", "--format=%s", "-2").splitlines() == ["Your files as they were", "mine"]
+
+
+async def test_a_repository_that_goes_away_or_breaks_between_two_snapshots_is_what_it_is_then(workspace, root, opened):
+    await opened()
+    (root / ".git").rename(root.parent / "kept")
+    folder, _ = await opened("t2")
+    assert (folder / "b.txt").read_text() == "b\n"
+    (root.parent / "kept").rename(root / ".git")
+    await opened("t3")
+    good = (root / ".git" / "index").read_bytes()
+    (root / ".git" / "index").write_bytes(b"no index")
+    with pytest.raises(GitFailed, match="index file smaller than expected"):
+        await workspace.snapshot(root, {})
+    (root / ".git" / "index").write_bytes(good)
+    assert (await workspace.snapshot(root, {})).base
+    root.rename(root.parent / "moved")
+    with pytest.raises(NotAWorkspace, match="is not a folder that can be read"):
+        await workspace.snapshot(root, {})
 
 
 async def test_a_folder_in_a_repository_belongs_to_the_whole_of_it(workspace, root, tmp_path):

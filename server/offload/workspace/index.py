@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from offload.domain.errors import GitFailed
-from offload.workspace.git import Git
+from offload.workspace.git import Git, together
 from offload.workspace.repository import Repository
 
 MOST_FILES = 50_000
@@ -30,28 +30,35 @@ class Differing:
 
 async def differing(git: Git, repository: Repository, folder: Path, index: Path) -> Differing:
     """List what differs between `index` and `folder`, by the times that the index holds."""
-    listed = await git.ours(
-        repository.private,
-        *("ls-files", "-z", "-t", "--modified", "--deleted", "--others", "--exclude-standard"),
-        settings=repository.settings,
-        work_tree=folder,
-        index=index,
-        output_limit=LISTING_LIMIT,
+    changed, others = await together(
+        # Only this one looks at files on all processors. Of a submodule it takes the commit, and starts nothing in it.
+        git.ours(
+            repository.private,
+            *("diff-files", "-z", "--name-only", "--ignore-submodules=dirty"),
+            settings=repository.settings,
+            work_tree=folder,
+            index=index,
+            output_limit=LISTING_LIMIT,
+        ),
+        git.ours(
+            repository.private,
+            *("ls-files", "-z", "--others", "--exclude-standard"),
+            settings=repository.settings,
+            work_tree=folder,
+            index=index,
+            output_limit=LISTING_LIMIT,
+        ),
     )
-    return await asyncio.to_thread(_sorted_out, listed.stdout)
+    return await asyncio.to_thread(_sorted_out, changed.stdout, others.stdout)
 
 
-def _sorted_out(listing: bytes) -> Differing:
-    """The listing taken apart; it may be long."""
-    tracked, new, embedded = {}, [], []
-    for line in os.fsdecode(listing).split("\0")[:-1]:
-        tag, path = line[0], line[2:]
-        if tag != "?":
-            tracked[path] = True  # listed twice when it was deleted
-        elif path.endswith("/"):
-            embedded.append(path)
-        else:
-            new.append(path)
+def _sorted_out(changed: bytes, others: bytes) -> Differing:
+    """The listings taken apart; they may be long."""
+    tracked = dict.fromkeys(os.fsdecode(changed).split("\0")[:-1])  # a file in conflict is listed twice
+    kinds: tuple[list[str], list[str]] = ([], [])
+    for path in os.fsdecode(others).split("\0")[:-1]:
+        kinds[path.endswith("/")].append(path)
+    new, embedded = kinds
     return Differing(tuple(tracked), tuple(new), tuple(embedded))
 
 
