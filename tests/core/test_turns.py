@@ -3,6 +3,7 @@
 import pytest
 
 from offload.domain.errors import WrongPhase
+from offload.domain.review import claimed_only
 from offload.domain.task import Phase
 from tests.fakes.house import open_house
 
@@ -66,3 +67,11 @@ async def test_a_turn_that_did_not_end_well_keeps_its_own_changes_too(house, end
         await house.delegation.cancel(house.caller, task.id)
     task = await house.rested(task.id)
     assert (paths(task.turn.own_changes), paths(task.turn.changes)) == (["b.txt"], ["a.txt", "b.txt"])
+
+
+async def test_what_the_worker_says_it_wrote_is_kept_beside_what_git_shows(house):
+    """Relative to the folder, and only what is in it."""
+    claims = "::claim a.txt\n::claim src/../b.txt\n::claim ../outside.txt\n::claim /etc/hosts\n::claim not/there.py"
+    task = await house.rested((await house.start(f"::write a.txt one\n{claims}")).id)
+    assert task.turn.claims == ("a.txt", "b.txt", "not/there.py")
+    assert claimed_only(task.turn, task.turn.changes) == ("b.txt", "not/there.py")

@@ -78,8 +78,10 @@ class FakeOpenCode:
     def user(self, session, message):
         self.messages[session].append({"info": {"id": message, "role": "user", "sessionID": session}, "parts": []})
 
-    def assistant(self, session, parent, text="", *, completed=True, finish="stop", error=None, identity=None, **info):
-        """Store a round, and give its info for an event."""
+    def assistant(
+        self, session, parent, text="", *, completed=True, finish="stop", error=None, identity=None, tools=(), **info
+    ):
+        """Store a round, and give its info for an event. `tools` are calls as (name, status, input)."""
         told = {
             "id": identity or f"msg_zz{next(self._numbers):04d}",
             "role": "assistant",
@@ -96,6 +98,8 @@ class FakeOpenCode:
             **info,
         }
         parts = [{"id": "prt_1", "type": "text", "text": text}] if text else []
+        for tool, status, given in tools:
+            parts.append({"id": "prt_2", "type": "tool", "tool": tool, "state": {"status": status, "input": given}})
         stored = self.messages.setdefault(session, [])
         stored[:] = [message for message in stored if message["info"]["id"] != told["id"]]
         stored.append({"info": told, "parts": parts})

@@ -5,6 +5,7 @@ every line that begins with `::` is one step:
 
     ::text WORDS           say WORDS (the last ones are the turn's final text)
     ::write PATH TEXT      write a file in the task folder
+    ::claim PATH           say that a tool wrote a file, without doing it
     ::shell COMMAND        run one of the order's commands at once, ask for any other; the answer becomes the turn's text
     ::question WORDS       ask a question with the choices Red and Blue; the answer becomes the turn's text
     ::gate NAME            hold until the test opens `worker.gate(NAME)`
@@ -72,6 +73,7 @@ class Stage:
         self.text = ""
         self.stop_asked = asyncio.Event()
         self.events: list[WorkerEvent] = []
+        self.claims: list[str] = []
         self.over = False
         self._asks: dict[AskId, asyncio.Future[Answer]] = {}
         self._more = asyncio.Condition()
@@ -104,6 +106,7 @@ class Stage:
         target = self.order.folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, encoding="utf-8")
+        self.claims.append(str(target))
 
     async def ask(self, subject: str, detail: str, choices: tuple[str, ...] = (ALLOW, DENY)) -> Answer:
         """Open an ask and wait for its answer; other choices than allow and deny make it a question."""
@@ -120,7 +123,8 @@ class Stage:
 
     async def finish(self, text: str | None = None, doubt: str = "") -> None:
         usage = Usage(62, 5, 0, 40, 0, 0.000076)
-        await self.emit(Finished(self.text if text is None else text, self.ran, usage, doubt))
+        said = self.text if text is None else text
+        await self.emit(Finished(said, self.ran, usage, doubt, tuple(self.claims)))
 
     async def fail(self, code: str, message: str) -> None:
         await self.emit(Failed(Failure(code, message), self.text))
@@ -167,6 +171,8 @@ async def read_prompt(stage: Stage) -> None:
                 path, _, text = argument.partition(" ")
                 await stage.doing(f"editing {path}", "write")
                 stage.write(path, text)
+            case "claim":
+                stage.claims.append(argument)
             case "shell":
                 await stage.doing(f"running {argument}")
                 if argument not in stage.order.commands:

@@ -46,6 +46,31 @@ async def test_a_turn_ends_with_the_text_of_the_finished_message(rig):
     assert isinstance(turn.events[1], Seen)
 
 
+async def test_an_end_says_which_files_the_workers_tools_say_they_wrote(rig):
+    """Those of sub-agents, too; what git shows is another matter."""
+    patch = "*** Begin Patch\n*** Add File: new.py\n+x\n*** Update File: old.py\n*** Move to: moved.py\n@@\n-a\n+b\n"
+    calls = [
+        ("write", "completed", {"filePath": "/w/a.py", "content": "x"}),
+        ("write", "error", {"filePath": "/w/refused.py"}),
+        ("read", "completed", {"filePath": "/w/read.py"}),
+        ("edit", "completed", {"filePath": "/w/b.py"}),
+        ("edit", "completed", {"filePath": "/w/a.py"}),
+        ("edit", "completed", {}),
+        ("apply_patch", "completed", {"patchText": f"{patch}*** Delete File: gone.py\n*** End Patch"}),
+        ("patch", "completed", {}),
+    ]
+    async with rig.turn() as turn:
+        await rig.sent()
+        rig.server.children[rig.session] = ["ses_child"]
+        rig.server.assistant("ses_child", "msg_other", "sub", tools=[("write", "completed", {"filePath": "sub.py"})])
+        rig.server.assistant(rig.session, PROMPT, finish="tool-calls", tools=calls)
+        rig.server.assistant(rig.session, PROMPT, "done")
+        rig.server.status.clear()
+        rig.server.emit("session.idle", sessionID=rig.session)
+        end = await turn.event(Finished)
+    assert end.claims == ("/w/a.py", "/w/b.py", "new.py", "old.py", "moved.py", "gone.py", "sub.py")
+
+
 @pytest.mark.parametrize("session", ["", "ses_old"])
 async def test_a_prompt_that_nobody_works_on_fails_as_not_started_and_is_not_sent_again(rig, session):
     """Public trouble report: a stored prompt may start no turn on a session that has just become idle (H01)."""

@@ -23,8 +23,9 @@ PLAIN = {
     "question": "asking a question",
     "skill": "reading a skill",
 }
-FILE_VERBS = {"read": "reading", "edit": "editing", "write": "editing", "multiedit": "editing"}
+EDIT_TOOLS = ("edit", "write", "multiedit")  # each of one file
 PATCH_TOOLS = ("patch", "apply_patch")
+FILE_VERBS = {"read": "reading", **dict.fromkeys(EDIT_TOOLS, "editing")}
 
 
 def label(tool: str, arguments: Mapping[str, Any], folder: Path, commands: Sequence[str]) -> str:

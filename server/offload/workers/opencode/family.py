@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 
 from offload.core.ports import Clock
 from offload.domain.ask import AskId, AskOutcome
-from offload.workers.opencode.client import Client, NotThere
+from offload.workers.opencode.client import Client, Json, NotThere
 from offload.workers.opencode.progress import Progress
 
 logger = logging.getLogger(__name__)
@@ -30,9 +30,9 @@ class Family:
         self._progress = progress
         self._clock = clock
 
-    async def read(self) -> None:
-        """Find sub-agents that no event told of, and what they used in this turn."""
-        waiting = [self._session]
+    async def read(self) -> list[Json]:
+        """Find sub-agents that no event told of, and what they used in this turn; gives their messages of it."""
+        waiting, found = [self._session], []
         while waiting:
             for child in await self._client.children(waiting.pop()):
                 waiting.append(child)
@@ -42,6 +42,8 @@ class Family:
                     # Ids sort by time: what is older than the prompt belongs to an earlier turn.
                     if info["role"] == "assistant" and info["id"] > self._progress.rounds.prompt:
                         self._progress.round(info)
+                        found.append(message)
+        return found
 
     async def read_asks(self) -> None:
         known = set(self._progress.asks)

@@ -11,12 +11,20 @@ from typing import Any
 from offload.core.ports import AskOpened, AskOver, Doing, Said, TurnOrder, Used, WorkerEvent
 from offload.domain.ask import Ask, AskId, AskOutcome
 from offload.domain.turn import Activity, ActivityKind
-from offload.workers.opencode.activity import asking, denied, label, permission_ask, question_ask, trying_again
+from offload.workers.opencode.activity import (
+    EDIT_TOOLS,
+    PATCH_TOOLS,
+    asking,
+    denied,
+    label,
+    permission_ask,
+    question_ask,
+    trying_again,
+)
 from offload.workers.opencode.offer import Offer
 from offload.workers.opencode.transcript import Rounds, is_completed
 
 Json = dict[str, Any]
-EDIT_TOOLS = frozenset({"edit", "write", "multiedit", "patch", "apply_patch"})
 
 
 class Progress:
@@ -159,7 +167,7 @@ class Progress:
         if ask.id in self.asks or ask.id in self._answered:
             return
         tool = self._calls.get(str((request.get("tool") or {}).get("callID")))
-        if ask.subject == "external_directory" and tool in EDIT_TOOLS:
+        if ask.subject == "external_directory" and tool in (*EDIT_TOOLS, *PATCH_TOOLS):
             self._answered.add(ask.id)
             self.unwanted.append(ask.id)
             return

@@ -5,6 +5,7 @@ OpenCode writes one assistant message per round of the model; those of a turn ha
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,8 +13,10 @@ from typing import Any
 from offload.domain.route import Route
 from offload.domain.turn import Failure
 from offload.domain.usage import Usage
+from offload.workers.opencode.activity import EDIT_TOOLS, PATCH_TOOLS
 
 Json = dict[str, Any]
+_PATCHED = re.compile(r"^\*\*\* (?:Add File|Update File|Delete File|Move to): (.+?)\s*$", re.MULTILINE)
 
 
 @dataclass
@@ -95,6 +98,22 @@ def text_of(message: Json) -> str:
     return "".join(
         str(part["text"]) for part in message["parts"] if part["type"] == "text" and not part.get("synthetic")
     ).strip()
+
+
+def claims(messages: Sequence[Json]) -> tuple[str, ...]:
+    """The files that tools say they have written or removed, as their calls named them, each once."""
+    found: dict[str, None] = {}
+    for message in messages:
+        for part in message["parts"]:
+            if part["type"] == "tool" and part["state"]["status"] == "completed":
+                found.update(dict.fromkeys(_written(str(part["tool"]), part["state"].get("input") or {})))
+    return tuple(found)
+
+
+def _written(tool: str, arguments: Mapping[str, Any]) -> list[str]:
+    if tool in PATCH_TOOLS:
+        return _PATCHED.findall(str(arguments.get("patchText", "")))
+    return [str(arguments["filePath"])] if tool in EDIT_TOOLS and arguments.get("filePath") else []
 
 
 def is_completed(info: Mapping[str, Any]) -> bool:

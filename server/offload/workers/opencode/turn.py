@@ -43,7 +43,7 @@ from offload.workers.opencode.marks import Mark
 from offload.workers.opencode.offer import Offer
 from offload.workers.opencode.progress import Progress
 from offload.workers.opencode.servers import Server
-from offload.workers.opencode.transcript import answers, ending, is_completed
+from offload.workers.opencode.transcript import answers, claims, ending, is_completed
 
 logger = logging.getLogger(__name__)
 
@@ -401,7 +401,7 @@ class OpenCodeTurn:
         found = ending(own)
         if found is None:
             return None
-        await self._family.read()
+        helpers = await self._family.read()
         usage = self._progress.rounds.usage(self._offer.priced)
         ran = self._progress.rounds.ran(self._order.route.worker)
         text = found.text or self._progress.text
@@ -414,7 +414,7 @@ class OpenCodeTurn:
         if found.failure is not None:
             return Failed(found.failure, text)
         doubts = [part for part in (found.doubt, doubt, *differences(self._order.route, ran)) if part]
-        return Finished(found.text, ran, usage, "; ".join(doubts))
+        return Finished(found.text, ran, usage, "; ".join(doubts), claims([*own, *helpers]))
 
     async def _halt(self) -> End:
         """Stop all of it. What the worker finished before the abort came is finished."""
