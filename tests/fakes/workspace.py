@@ -80,12 +80,12 @@ class FakeWorkspace:
             _write(folder / path, content)
 
     async def select(self, root: Path, changes: ChangeSet, units: Collection[str]) -> ChangeSet:
-        if unknown := set(units) - set(changes.units):
+        if unknown := set(units) - set(changes.units) - {change.id for change in changes.files}:
             raise InvalidRequest(f"{', '.join(sorted(unknown))}: not in this result; leave it out.")
         before, after = self._commits[changes.base], self._commits[changes.result]
         files = dict(before)
         for change in changes.files:
-            if set(change.units) <= set(units):
+            if change.id in units or set(change.units) <= set(units):
                 _put(files, change.path, after.get(change.path))
             elif set(change.units) & set(units):
                 files[change.path] = _with_hunks(change.path, before.get(change.path), after.get(change.path), units)

@@ -322,6 +322,105 @@ class WorkspaceContract:
         nothing = await workspace.between(root, second.result, second.result)
         assert (nothing.base, nothing.result, nothing.files) == (second.result, second.result, ())
 
+    @pytest.fixture
+    async def three_hunks(self, workspace, root):
+        """A change set of one file with three hunks and a new file, and the lines of the file."""
+        lines = [f"{number}\n" for number in range(1, 41)]
+        (root / "long.txt").write_text("".join(lines))
+        base = (await workspace.snapshot(root, {})).base
+        folder = await workspace.open_folder(TASK, root, base)
+        (folder / "long.txt").write_text("".join(["first\n", *lines[:19], *lines[21:], "last\n"]))
+        (folder / "new.txt").write_text("new\n")
+        return await workspace.collect(TASK, root, base), lines
+
+    async def test_a_hunk_has_the_same_id_whatever_else_of_the_file_changes(self, workspace, root, three_hunks):
+        changes, lines = three_hunks
+        folder = await workspace.open_folder(TASK, root, changes.base)
+        (folder / "long.txt").write_text("".join([*lines[:19], *lines[21:]]))
+        (file, _) = (await workspace.collect(TASK, root, changes.base)).files
+
+        assert [hunk.id for hunk in file.hunks] == [changes.files[0].hunks[1].id]
+
+    async def test_chosen_hunks_and_files_make_a_result_of_their_own(self, workspace, root, three_hunks):
+        changes, lines = three_hunks
+        first, _, last = changes.files[0].units
+        some = await workspace.select(root, changes, [first, last])
+        other = await workspace.select(root, changes, [changes.files[1].id])
+
+        assert await workspace.read(root, some.result, "long.txt") == "".join(["first\n", *lines, "last\n"]).encode()
+        assert await workspace.read(root, some.result, "new.txt") is None
+        assert (some.base, some.units) == (changes.base, (first, last))
+        assert [file.path for file in other.files] == ["new.txt"]
+
+    async def test_a_files_own_id_means_all_of_it(self, workspace, root, three_hunks):
+        changes, _ = three_hunks
+        chosen = await workspace.select(root, changes, [changes.files[0].id])
+
+        assert [file.path for file in chosen.files] == ["long.txt"]
+        assert chosen.units == changes.files[0].units
+
+    async def test_all_or_nothing_chosen_is_the_whole_or_an_empty_change_set(self, workspace, root, three_hunks):
+        changes, _ = three_hunks
+
+        assert await workspace.select(root, changes, changes.units) == changes
+        nothing = await workspace.select(root, changes, ())
+        assert (nothing.base, nothing.result, nothing.files) == (changes.base, changes.base, ())
+
+    async def test_what_is_not_in_a_change_set_cannot_be_chosen(self, workspace, root, three_hunks):
+        changes, _ = three_hunks
+
+        with pytest.raises(InvalidRequest, match="h123"):
+            await workspace.select(root, changes, [*changes.units, "h123"])
+
+    async def test_a_result_is_merged_onto_newer_files(self, workspace, root, opened):
+        folder, base = opened
+        (folder / "b.txt").write_text("worker\n")
+        (folder / "new.txt").write_text("new\n")
+        changes = await workspace.collect(TASK, root, base)
+        (root / "src" / "a.py").write_text("newer\n")
+        onto = (await workspace.snapshot(root, {})).base
+        merged = await workspace.merge(root, onto, changes)
+
+        assert merged.conflicts == ()
+        assert await workspace.read(root, merged.commit, "src/a.py") == b"newer\n"
+        assert [file.path for file in (await workspace.between(root, onto, merged.commit)).files] == [
+            "b.txt",
+            "new.txt",
+        ]
+
+    async def test_what_does_not_merge_is_marked_and_told_with_both_sides(self, workspace, root, opened):
+        folder, base = opened
+        (folder / "b.txt").write_text("worker\n")
+        changes = await workspace.collect(TASK, root, base)
+        (root / "b.txt").write_text("mine\n")
+        onto = (await workspace.snapshot(root, {})).base
+        merged = await workspace.merge(root, onto, changes)
+        (conflict,) = merged.conflicts
+
+        assert (conflict.path, conflict.unit, conflict.first_line) == ("b.txt", changes.units[0], 1)
+        assert (conflict.yours, conflict.base, conflict.theirs) == ("mine\n", "b\n", "worker\n")
+        marked = (await workspace.read(root, merged.commit, "b.txt")).decode()
+        assert marked.startswith("<<<<<<<")
+        assert "mine\n" in marked
+        assert "worker\n" in marked
+
+    async def test_a_folder_that_is_reset_holds_the_commit_and_is_collected_against_the_base(
+        self, workspace, root, opened
+    ):
+        folder, base = opened
+        (folder / "b.txt").write_text("worker\n")
+        changes = await workspace.collect(TASK, root, base)
+        (folder / "left.txt").write_text("left by the checks\n")
+        (folder / "src" / "a.py").unlink()
+        await workspace.reset_folder(TASK, root, base, changes.result)
+
+        assert (folder / "b.txt").read_text() == "worker\n"
+        assert (folder / "src" / "a.py").read_text() == "one\ntwo\nthree\n"
+        assert not (folder / "left.txt").exists()
+        again = await workspace.collect(TASK, root, base)
+        assert again.files == changes.files
+        assert (await workspace.between(root, changes.result, again.result)).files == ()
+
     async def test_the_last_change_of_a_folder_stands_still_until_something_is_written(self, workspace, root, opened):
         assert await workspace.last_change(TaskId("none"), root) == 0.0
         folder, _ = opened
