@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from offload.lsp.commands import COMMANDS
 from offload.lsp.protocol import TASK_CHANGED
 from offload.lsp.requests import REQUESTS
 from tests.clients import status_cases
@@ -50,6 +51,11 @@ def tell(editor: Neovim, *tasks: dict[str, Any]) -> None:
 def seen(editor: Neovim, method: str) -> list[dict[str, Any]]:
     """The params of the requests for `method` that the server got."""
     return [request["params"] for request in ask(editor, "test/seen", {}) if request["method"] == method]
+
+
+def run(editor: Neovim) -> list[tuple[str, dict[str, Any]]]:
+    """The server's commands that were run."""
+    return [(each["command"], *each["arguments"]) for each in seen(editor, "workspace/executeCommand")]
 
 
 def will_answer(editor: Neovim, method: str, result: object) -> None:
@@ -264,6 +270,10 @@ def test_nothing_is_stopped_when_nothing_is_picked(editor, about):
         ("OffloadAnswer", "offload: no worker asks anything"),
         ("OffloadApply", "offload: no task has changes to apply"),
         ("OffloadDiff", "offload: no task has changes to show"),
+        ("OffloadUndo", "offload: no apply can be undone"),
+        ("OffloadReject", "offload: no task has changes to reject"),
+        ("OffloadCheck", "offload: no task has changes to check"),
+        ("OffloadIntegrate", "offload: there are not two results to integrate"),
         ("OffloadTasks", "offload: no task is open"),
     ],
 )
@@ -310,25 +320,99 @@ def test_a_question_is_answered_in_free_words(editor, about):
     assert [answer["choice"] for answer in seen(editor, "offload/answerTask")] == ["plain functions", "classes"]
 
 
-def test_an_applied_result_is_named_and_read_into_the_buffer(editor, about, workspace):
+def test_an_applied_result_is_read_into_the_buffer(editor, about, workspace):
     tell(editor, about({"changes": CHANGES}, phase="ready"))
     cursor_at(editor, 4)
-    will_answer(editor, "offload/applyTask", {"task_id": "task_1", "paths": ["cart.py", "test_cart.py"]})
     (workspace / "cart.py").write_text("changed = True\n# by the result\n")
     editor.command("OffloadApply")
     editor.until("vim.api.nvim_buf_get_lines(0, 0, 1, true)[1] == 'changed = True'")
-    assert seen(editor, "offload/applyTask") == [{"task_id": "task_1"}]
-    assert editor.said() == ["offload: wrote cart.py, test_cart.py"]
+    assert run(editor) == [("offload.apply", {"task_id": "task_1"})]
+
+
+def test_what_came_of_a_command_is_said_by_the_server_alone(editor, about):
+    tell(editor, about({"changes": CHANGES}, phase="ready"))
+    cursor_at(editor, 4)
+    refused = {"code": -32803, "message": "cart.py was changed by you as well"}
+    ask(editor, "test/answer", {"method": "workspace/executeCommand", "answer": {"error": refused}})
+    editor.command("OffloadApply")
+    for kind, text in ((1, "offload: refused"), (3, "offload: applied: cart.py on disk")):
+        params = {"type": kind, "message": text}
+        ask(editor, "test/notify", {"method": "window/showMessage", "params": params})
+    assert editor.said() == ["offload: refused", "offload: applied: cart.py on disk"]
+
+
+def test_what_was_applied_is_undone(editor, about):
+    landing = {"apply_id": "a", "turn_id": "turn_1", "paths": [], "files": [], "hunks": [], "at": 1.0, "by": ""}
+    tell(
+        editor,
+        about(task_id="task_1", phase="ready", landings=[landing | {"undone_at": 2.0}]),
+        about(task_id="task_2", phase="ready", landings=[landing | {"undone_at": 2.0}, landing | {"undone_at": None}]),
+    )
+    cursor_at(editor, 4)
+    editor.command("OffloadUndo")
+    assert run(editor) == [("offload.undo", {"task_id": "task_2"})]
+
+
+def test_changes_are_rejected_with_a_reason_and_sent_back_with_a_bang(editor, about):
+    tell(editor, about({"changes": CHANGES}, phase="ready"))
+    cursor_at(editor, 4)
+    editor.command("OffloadReject not like this")
+    editor.lua("vim.ui.input = function(options, done) asked = options.prompt; done('too long') end")
+    editor.command("OffloadReject!")
+    editor.lua("vim.ui.input = function(_, done) done(nil) end")
+    editor.command("OffloadReject")
+    assert editor.lua("return asked") == "Why? "
+    assert run(editor) == [
+        ("offload.reject", {"task_id": "task_1", "reason": "not like this", "send_back": False}),
+        ("offload.reject", {"task_id": "task_1", "reason": "too long", "send_back": True}),
+    ]
+
+
+def test_a_result_is_checked_again(editor, about):
+    tell(editor, about({"changes": CHANGES}, phase="ready"))
+    cursor_at(editor, 4)
+    editor.command("OffloadCheck")
+    assert run(editor) == [("offload.check", {"task_id": "task_1"})]
+
+
+def test_all_results_of_a_workspace_are_integrated(editor, about):
+    changed = {"changes": CHANGES}
+    made = {
+        "task_ids": ["x"],
+        "order": [],
+        "overlaps": [],
+        "left_out": [],
+        "culprits": [],
+        "before": False,
+        "probes": 0,
+    }
+    tell(
+        editor,
+        about(changed, task_id="task_1", phase="ready", created_at=4.0),
+        about(changed, task_id="task_2", phase="ready", created_at=3.0),
+        about(changed, task_id="task_3", phase="ready", created_at=2.0, workspace="/elsewhere"),
+        about(changed, task_id="task_4", phase="ready", created_at=1.0, integration=made),
+        about(task_id="task_5", phase="ready", created_at=0.0),
+    )
+    editor.command("OffloadIntegrate")
+    assert run(editor) == [("offload.integrate", {"task_ids": ["task_1", "task_2"]})]
+
+
+def test_what_one_should_be_warned_of_is_listed(editor, about):
+    tell(editor, about(warnings=["overlaps with task_2"]))
+    editor.command("OffloadTasks")
+    listed = editor.lua("return vim.tbl_map(function(i) return i.text end, vim.fn.getqflist())")
+    assert listed == ["Tests for total (working) — warning: overlaps with task_2"]
 
 
 def test_a_refusal_is_shown_in_the_servers_words(editor, about):
     tell(editor, about({"changes": CHANGES}, phase="ready"))
     cursor_at(editor, 4)
-    refused = {"code": -32000, "message": "cart.py has unsaved text: save it first"}
-    ask(editor, "test/answer", {"method": "offload/applyTask", "answer": {"error": refused}})
-    editor.command("OffloadApply")
+    refused = {"code": -32000, "message": "task_1 is being continued"}
+    ask(editor, "test/answer", {"method": "offload/closeTask", "answer": {"error": refused}})
+    editor.command("OffloadClose")
     editor.until("#said > 0")
-    assert editor.said() == ["offload: cart.py has unsaved text: save it first"]
+    assert editor.said() == ["offload: task_1 is being continued"]
 
 
 def test_changes_are_shown_as_a_patch_that_cannot_be_edited(editor, about):
@@ -366,6 +450,12 @@ def test_only_what_the_server_answers_is_asked():
     }
     assert asked - {TASK_CHANGED} <= set(REQUESTS)
     assert {"offload/startTask", TASK_CHANGED} <= asked
+    run = {
+        name
+        for file in PLUGIN.rglob("*.lua")
+        for name in re.findall(r"command\('(offload\.\w+)'", file.read_text(encoding="utf-8"))
+    }
+    assert {"offload.apply", "offload.undo"} <= run <= set(COMMANDS)
 
 
 def test_without_a_server_a_command_says_what_to_do(idle_editor):
@@ -399,7 +489,7 @@ def test_the_set_up_makes_the_help_known(idle_editor, tmp_path):
     idle_editor.lua("require('offload').setup({ cmd = { ... } })", sys.executable)
     assert (plugin / "doc" / "tags").is_file()
     commands = idle_editor.lua("return vim.fn.getcompletion('Offload', 'command')")
-    assert len(commands) == 8  # each of them is in the help
+    assert len(commands) == 12  # each of them is in the help
     for name in ("offload", "offload.setup()", *(f":{name}" for name in commands)):
         idle_editor.command(f"help {name}")
         assert idle_editor.lua("return vim.fn.expand('%:t')") == "offload.txt"

@@ -134,7 +134,7 @@ def test_a_block_is_delegated_watched_looked_at_and_applied(start_neovim, projec
         wait_for_mark(editor, "applied: 1 file")
         assert (project / "tests" / "test_money_price.py").exists()
         editor.until("#said > 0")  # the news of the change can come before the answer
-        assert editor.said() == ["offload: wrote tests/test_money_price.py"]
+        assert editor.said() == ["offload: applied: tests/test_money_price.py on disk"]
         # The hub and its OpenCode end before their model does, and the editor does not start them again.
         editor.lua("vim.lsp.enable('offload', false)")
         hub.stop(dict(os.environ) | hub_environment)

@@ -1,23 +1,38 @@
 """The table of status texts itself: tasks as the hub sends them, in the words that the server's own marks have."""
 
 from offload.core.delegation import Live
+from offload.domain import check
 from offload.domain.ask import Ask, AskId
-from offload.domain.change import ChangeSet, FileChange
+from offload.domain.change import ChangeSet, FileChange, Hunk
 from offload.domain.route import Route
-from offload.domain.task import Landing, Phase, Task, TaskId, TaskSpec
+from offload.domain.task import Landing, Phase, Rejection, Task, TaskId, TaskSpec
 from offload.domain.turn import Activity, ActivityKind, Failure, Turn, TurnId
 from offload.lsp import titles
-from offload.wire.views import TaskView, TurnView
+from offload.wire.views import CheckView, FileChangeView, LandingView, TaskView, TurnView
 from tests.clients import status_cases
 
 VIEWS = [(mark, TaskView.model_validate(task)) for mark, _, task in status_cases.CASES]
+
+
+def file_of(view: FileChangeView) -> FileChange:
+    hunks = tuple(
+        Hunk(hunk.old_start, hunk.old_lines, hunk.new_start, hunk.new_lines, hunk.hunk_id) for hunk in view.hunks
+    )
+    return FileChange(view.path, view.status, "", "", view.added_lines, view.removed_lines, hunks=hunks)
+
+
+def check_of(view: CheckView) -> check.CheckResult:
+    tests = view.tests and check.TestCounts(
+        view.tests.passed, view.tests.failed, view.tests.skipped, tuple(view.tests.failing)
+    )
+    return check.CheckResult(view.name, view.passed, view.seconds, exit_code=view.exit_code, tests=tests)
 
 
 def turn_of(view: TurnView) -> Turn:
     changes = view.changes and ChangeSet(
         view.changes.base,
         view.changes.result,
-        tuple(FileChange(f.path, f.status, "", "", f.added_lines, f.removed_lines) for f in view.changes.files),
+        tuple(file_of(file) for file in view.changes.files),
     )
     return Turn(
         id=TurnId(view.turn_id),
@@ -28,8 +43,16 @@ def turn_of(view: TurnView) -> Turn:
         started_at=view.started_at,
         changes=changes,
         failure=view.failure and Failure(view.failure.code, view.failure.message),
-        needs_review=view.needs_review,
+        needs_review="" if view.checks else view.needs_review,
+        checks=tuple(check_of(each) for each in view.checks),
     )
+
+
+def landing_of(view: LandingView) -> Landing:
+    return Landing(
+        TurnId(view.turn_id), "", tuple(view.paths), view.at,
+        id=view.apply_id, units=tuple(view.hunks), undone_at=view.undone_at,
+    )  # fmt: skip
 
 
 def task_of(view: TaskView) -> Task:
@@ -46,7 +69,8 @@ def task_of(view: TaskView) -> Task:
         turns=tuple(turn_of(turn) for turn in view.turns),
         activity=activity and Activity(activity.kind, activity.label, activity.tool),
         asks={ask.id: ask for ask in asks},
-        landings=tuple(Landing(TurnId(each.turn_id), "", tuple(each.paths), each.at) for each in view.landings),
+        landings=tuple(landing_of(each) for each in view.landings),
+        rejections=tuple(Rejection(TurnId(each.turn_id), tuple(each.hunks), each.at) for each in view.rejections),
     )
 
 

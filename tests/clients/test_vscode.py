@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from offload.lsp.commands import COMMANDS
+
 ROOT = Path(__file__).resolve().parents[2]
 EXTENSION = ROOT / "clients" / "vscode"
 MANIFEST = json.loads((EXTENSION / "package.json").read_text(encoding="utf-8"))
@@ -63,6 +65,12 @@ def test_no_command_has_a_name_of_the_servers():
     assert [
         name["command"] for name in MANIFEST["contributes"]["commands"] if name["command"].startswith("offload.")
     ] == []
+
+
+def test_the_servers_commands_that_it_runs_are_there():
+    written = re.findall(r'^  "(offload\.\w+)":', (EXTENSION / "src" / "requests.ts").read_text(), re.MULTILINE)
+    assert written
+    assert set(written) <= set(COMMANDS)
 
 
 def test_both_clients_serve_the_same_languages():

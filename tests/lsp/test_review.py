@@ -301,6 +301,7 @@ async def test_results_are_integrated_by_a_command(house, connect, file, write):
     editor = await connect()
     status = await editor.command("offload.integrate", {"task_ids": [task.id for task in tasks]})
     task = await house.rested(status["task_id"])
+    assert said(editor) == [f"begun: {task.spec.title}"]
     assert [change.path for change in task.turn.changes.files] == ["a.py", "b.py"]
     editor.open(house.root / "a.py", "# offload: words for a worker\n")
     actions = await offered(editor, house.root / "a.py", 0)

@@ -44,6 +44,11 @@ return {
     ['offload/taskChanged'] = function(_, task)
       offload.take(task)
     end,
+    -- Neovim's own handler ends a message with a line end, so that it waits for a key.
+    ---@param message lsp.ShowMessageParams
+    ['window/showMessage'] = function(_, message)
+      vim.notify(message.message, message.type == 1 and vim.log.levels.ERROR or vim.log.levels.INFO)
+    end,
   },
   on_init = function(client)
     -- Tasks from before this editor came are not told of by themselves.

@@ -33,12 +33,19 @@ command('OffloadAnswer', function(commands, call)
   commands.answer(call.args)
 end, { nargs = '*', desc = 'Answer what a worker asked' })
 
+command('OffloadReject', function(commands, call)
+  commands.reject(call.args, call.bang)
+end, { nargs = '*', bang = true, desc = "Reject a task's changes, with a reason; with ! the worker does them anew" })
+
 for name, action in pairs({
-  OffloadApply = { run = 'apply', desc = "Write a task's changes into the files" },
+  OffloadApply = { run = 'apply', desc = "Merge a task's changes into buffers and files" },
   OffloadCancel = { run = 'cancel', desc = 'Stop a task' },
+  OffloadCheck = { run = 'check', desc = "Run the project's checks over a task's result" },
   OffloadClose = { run = 'close', desc = 'Close a finished task; its mark goes away' },
   OffloadDiff = { run = 'diff', desc = "Show a task's changes" },
+  OffloadIntegrate = { run = 'integrate', desc = 'Make one result of several' },
   OffloadTasks = { run = 'list', desc = 'List open tasks in the quickfix window' },
+  OffloadUndo = { run = 'undo', desc = 'Take back what was applied last of a task' },
 }) do
   command(name, function(commands)
     commands[action.run]()

@@ -7,7 +7,7 @@ import { fileOf } from "./files";
 import type { Patches } from "./patches";
 import type { Places } from "./places";
 import type { AskView, StartTaskParams, TaskView } from "./protocol";
-import { ask } from "./requests";
+import { ask, command } from "./requests";
 import { rests, status } from "./status";
 import type { Tasks } from "./tasks";
 
@@ -21,6 +21,10 @@ export const COMMANDS = {
   "offloadClient.answer": (run: Commands) => run.answer(),
   "offloadClient.diff": (run: Commands) => run.diff(),
   "offloadClient.apply": (run: Commands) => run.apply(),
+  "offloadClient.undo": (run: Commands) => run.undo(),
+  "offloadClient.reject": (run: Commands) => run.reject(),
+  "offloadClient.check": (run: Commands) => run.check(),
+  "offloadClient.integrate": (run: Commands) => run.integrate(),
   "offloadClient.close": (run: Commands) => run.close(),
   "offloadClient.tasks": (run: Commands) => run.list(),
 } as const;
@@ -99,8 +103,48 @@ export class Commands {
   async apply(): Promise<void> {
     const task = await this.choose(hasChanges, "No task has changes to apply.");
     if (task) {
-      const { paths } = await ask(this.client, "offload/applyTask", { task_id: task.task_id });
-      void vscode.window.showInformationMessage(`Wrote ${paths.join(", ")}.`);
+      await command(this.client, "offload.apply", { task_id: task.task_id });
+    }
+  }
+
+  async undo(): Promise<void> {
+    const task = await this.choose(wasApplied, "No apply can be undone.");
+    if (task) {
+      await command(this.client, "offload.undo", { task_id: task.task_id });
+    }
+  }
+
+  /** Rejects what is not applied of a task's changes, and has its worker do them anew if that is wanted. */
+  async reject(): Promise<void> {
+    const task = await this.choose(hasChanges, "No task has changes to reject.");
+    const prompt = "Why are these changes not wanted?";
+    const reason = task && (await vscode.window.showInputBox({ prompt, title: task.title }));
+    if (task === undefined || reason === undefined) {
+      return;
+    }
+    const back = "Reject, and send back to the worker";
+    const choice = await vscode.window.showQuickPick(["Reject", back], { placeHolder: task.title });
+    if (choice) {
+      await command(this.client, "offload.reject", { task_id: task.task_id, reason, send_back: choice === back });
+    }
+  }
+
+  async check(): Promise<void> {
+    const task = await this.choose(hasChanges, "No task has changes to check.");
+    if (task) {
+      await command(this.client, "offload.check", { task_id: task.task_id });
+    }
+  }
+
+  /** Makes one result of those that are picked. */
+  async integrate(): Promise<void> {
+    const fitting = this.tasks.open().filter((task) => hasChanges(task) && !task.integration);
+    const picked = await vscode.window.showQuickPick(fitting.map(item), {
+      placeHolder: "Which results shall become one?",
+      canPickMany: true,
+    });
+    if (picked?.length) {
+      await command(this.client, "offload.integrate", { task_ids: picked.map(({ task }) => task.task_id) });
     }
   }
 
@@ -148,13 +192,25 @@ function hasChanges(task: TaskView): boolean {
   return rests(task) && (newest?.files.length ?? 0) > 0;
 }
 
+function wasApplied(task: TaskView): boolean {
+  return rests(task) && task.landings.some(({ undone_at }) => undone_at === null);
+}
+
 async function pick(tasks: TaskView[], nothing: string): Promise<TaskView | undefined> {
   if (tasks.length === 0) {
     void vscode.window.showInformationMessage(nothing);
     return undefined;
   }
-  const items = tasks.map((task) => ({ label: task.title, description: status(task).text, task }));
-  return (await vscode.window.showQuickPick(items, { placeHolder: "Which task?" }))?.task;
+  return (await vscode.window.showQuickPick(tasks.map(item), { placeHolder: "Which task?" }))?.task;
+}
+
+interface Item extends vscode.QuickPickItem {
+  task: TaskView;
+}
+
+function item(task: TaskView): Item {
+  const detail = (task.warnings ?? []).map((warning) => `$(warning) ${warning}`).join("; ");
+  return { label: task.title, description: status(task).text, ...(detail && { detail }), task };
 }
 
 async function chosen(ask: AskView): Promise<string | undefined> {

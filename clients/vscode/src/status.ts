@@ -2,7 +2,7 @@
 // which a table of cases holds together (tests/clients/status_cases.json). Knows tasks as they come over the wire, no
 // editor.
 
-import type { ChangesView, Phase, TaskView } from "./protocol";
+import type { AskView, ChangesView, Checked, Phase, ReviewState, TaskView } from "./protocol";
 
 /** How much a status wants to be looked at; each has a colour. */
 export type Level = "live" | "waiting" | "ready" | "failed" | "quiet";
@@ -26,6 +26,12 @@ const RESTING: ReadonlySet<Phase> = new Set(["ready", "failed", "cancelled", "in
 const PLAIN: Readonly<Partial<Record<Phase, string>>> = {
   checking: "checking the result",
   cancelling: "stopping",
+};
+
+const CHECKED: Readonly<Record<Checked, string>> = {
+  not_checked: "not checked",
+  passed: "checked",
+  failed: "checks fail",
 };
 
 /** Whether nothing happens to the task by itself any more. */
@@ -58,7 +64,7 @@ export function lineMark(tasks: readonly [TaskView, ...TaskView[]]): Said {
 
 // The lowest comes first.
 function rank(task: TaskView): number {
-  return ORDER[said(task).level] + (rests(task) ? 10 : 0);
+  return ORDER[said(task).level] + (rests(task) && task.asks.length === 0 ? 10 : 0);
 }
 
 /** What the status bar says of all tasks together. */
@@ -72,6 +78,10 @@ export function summary(tasks: readonly TaskView[]): string {
 }
 
 function said(task: TaskView): Said {
+  const [ask] = task.asks;
+  if (ask) {
+    return asked(ask);
+  }
   if (!rests(task)) {
     return live(task);
   }
@@ -83,11 +93,11 @@ function said(task: TaskView): Said {
   return { text, level: task.phase === "cancelled" ? "quiet" : "failed" };
 }
 
+function asked({ subject, detail }: AskView): Said {
+  return { text: `waits for you: ${subject}: ${detail}`, level: "waiting" };
+}
+
 function live(task: TaskView): Said {
-  const [ask] = task.asks;
-  if (ask) {
-    return { text: `waits for you: ${ask.subject}: ${ask.detail}`, level: "waiting" };
-  }
   let text = PLAIN[task.phase] ?? task.phase;
   if (task.place != null) {
     text += `, place ${task.place}`;
@@ -99,12 +109,26 @@ function live(task: TaskView): Said {
 
 function ready(task: TaskView): Said {
   const turn = task.turns.at(-1);
-  const applied = turn !== undefined && task.landings.at(-1)?.turn_id === turn.turn_id;
-  const text = `${applied ? "applied" : "ready"}: ${summaryOf(turn?.changes)}`;
+  const word = became(turn?.changes);
+  let text = `${word}: ${summaryOf(turn?.changes)}`;
+  if (turn?.changes?.files.length) {
+    text += `, ${CHECKED[turn.checked ?? "not_checked"]}`;
+  }
   if (turn?.needs_review) {
     return { text: `${text}, needs a look: ${turn.needs_review}`, level: "waiting" };
   }
-  return { text, level: applied ? "quiet" : "ready" };
+  return { text, level: word === "applied" || word === "rejected" ? "quiet" : "ready" };
+}
+
+// What has become of a result: of each of its hunks, or of a file that has none.
+function became(changes: ChangesView | null | undefined): string {
+  const found = new Set<ReviewState>(
+    changes?.files.flatMap((file) => (file.hunks?.length ? file.hunks.map(({ state }) => state) : [file.state])),
+  );
+  if (found.has("applied")) {
+    return found.has("pending") ? "partly applied" : "applied";
+  }
+  return found.has("rejected") && !found.has("pending") ? "rejected" : "ready";
 }
 
 function summaryOf(changes: ChangesView | null | undefined): string {

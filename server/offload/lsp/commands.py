@@ -61,6 +61,12 @@ async def _landed(editor: Editor, operation: str, argument: Any) -> dict[str, An
         raise
 
 
+async def _integrate(editor: Editor, argument: Any) -> dict[str, Any]:
+    status = await requests.call(BY_NAME["integrate_tasks"], editor, argument)
+    editor.client.say(f"begun: {status['title']}")  # It is about no block, so that no mark shows it.
+    return status
+
+
 async def _show(editor: Editor, argument: Any) -> dict[str, Any]:
     status = await requests.call(BY_NAME["get_task_status"], editor, argument)
     said = [f"{status['title']} — {status['state']}", *status["checks"], *status["warnings"]]
@@ -91,7 +97,7 @@ COMMANDS: dict[str, Command] = {
     APPLY: _apply,
     REJECT: _operation("reject_task"),
     UNDO: _undo,
-    INTEGRATE: _operation("integrate_tasks"),
+    INTEGRATE: _integrate,
     CHECK: _operation("run_checks"),
     CLOSE: _operation("close_task"),
     SHOW: _show,

@@ -30,21 +30,42 @@ end
 ---@param method string
 ---@param params table
 ---@param buffer integer
----@param answered? fun(result: any)
-function M.request(method, params, buffer, answered)
+---@param answered fun(problem: lsp.ResponseError?, result: any)
+local function send(method, params, buffer, answered)
   local client = M.find(buffer)
   if not client then
     local why = M.missing() or 'no language server runs; open a file of a supported language first'
     M.say(why, vim.log.levels.ERROR)
     return
   end
-  client:request(method, params, function(problem, result)
+  client:request(method, params, answered, buffer)
+end
+
+---@param method string
+---@param params table
+---@param buffer integer
+---@param answered? fun(result: any)
+function M.request(method, params, buffer, answered)
+  send(method, params, buffer, function(problem, result)
     if problem then
       M.say(problem.message, vim.log.levels.ERROR)
     elseif answered then
       answered(result)
     end
-  end, buffer)
+  end)
+end
+
+--- Runs one of the server's commands. What came of it, a refusal included, the server itself says to the user.
+---@param name string
+---@param argument table
+---@param buffer integer
+---@param done? fun()
+function M.command(name, argument, buffer, done)
+  send('workspace/executeCommand', { command = name, arguments = { argument } }, buffer, function(problem)
+    if not problem and done then
+      done()
+    end
+  end)
 end
 
 return M

@@ -10,7 +10,10 @@ local M = {}
 ---@param task offload.TaskView
 ---@return string
 local function described(task)
-  return ('%s (%s)'):format(task.title, (status.of(task)))
+  local warnings = vim.tbl_map(function(warning)
+    return ' — warning: ' .. warning
+  end, task.warnings or {})
+  return ('%s (%s)%s'):format(task.title, (status.of(task)), table.concat(warnings))
 end
 
 --- Hands one task over: the only fitting one at the cursor without a question, else the one that is picked from a list.
@@ -93,6 +96,15 @@ end
 
 ---@param task offload.TaskView
 ---@return boolean
+local function was_applied(task)
+  return status.rests(task)
+    and vim.iter(task.landings):any(function(landing)
+      return landing.undone_at == nil
+    end)
+end
+
+---@param task offload.TaskView
+---@return boolean
 local function has_asks(task)
   return #task.asks > 0
 end
@@ -153,13 +165,63 @@ function M.answer(words)
   end)
 end
 
+--- Buffers are changed by the server's edits; files that were changed on disk are read anew.
+local function read_anew()
+  vim.cmd.checktime()
+end
+
 function M.apply()
   choose('no task has changes to apply', has_changes, function(task, buffer)
-    client.request('offload/applyTask', { task_id = task.task_id }, buffer, function(result)
-      client.say('wrote ' .. table.concat(result.paths, ', '))
-      vim.cmd.checktime()
-    end)
+    client.command('offload.apply', { task_id = task.task_id }, buffer, read_anew)
   end)
+end
+
+function M.undo()
+  choose('no apply can be undone', was_applied, function(task, buffer)
+    client.command('offload.undo', { task_id = task.task_id }, buffer, read_anew)
+  end)
+end
+
+--- Rejects what is not applied of a task's changes.
+---@param reason string '' to be asked for it
+---@param send_back boolean whether the worker is to do it anew
+function M.reject(reason, send_back)
+  choose('no task has changes to reject', has_changes, function(task, buffer)
+    ---@param why string?
+    local function reject(why)
+      if why then
+        local argument = { task_id = task.task_id, reason = why, send_back = send_back }
+        client.command('offload.reject', argument, buffer)
+      end
+    end
+    if reason ~= '' then
+      reject(reason)
+    else
+      vim.ui.input({ prompt = 'Why? ' }, reject)
+    end
+  end)
+end
+
+function M.check()
+  choose('no task has changes to check', has_changes, function(task, buffer)
+    client.command('offload.check', { task_id = task.task_id }, buffer)
+  end)
+end
+
+--- Makes one result of all those in the workspace of the newest task that has changes.
+function M.integrate()
+  local fitting = tasks.open(has_changes)
+  local together = vim.tbl_filter(function(task)
+    return task.workspace == fitting[1].workspace and not task.integration
+  end, fitting)
+  if #together < 2 then
+    client.say('there are not two results to integrate', vim.log.levels.WARN)
+    return
+  end
+  local ids = vim.tbl_map(function(task)
+    return task.task_id
+  end, together)
+  client.command('offload.integrate', { task_ids = ids }, vim.api.nvim_get_current_buf())
 end
 
 --- Shows a task's changes as a patch in a window of its own.

@@ -15,6 +15,13 @@ local PLAIN = {
   cancelling = 'stopping',
 }
 
+---@type table<offload.Checked, string>
+local CHECKED = {
+  not_checked = 'not checked',
+  passed = 'checked',
+  failed = 'checks fail',
+}
+
 ---@alias offload.Level 'live'|'waiting'|'ready'|'failed'|'quiet'
 
 --- Which of several tasks at one place is shown.
@@ -43,13 +50,15 @@ local function summary(changes)
   return ('%d file%s +%d -%d'):format(count, count == 1 and '' or 's', changes.added_lines, changes.removed_lines)
 end
 
+---@param ask offload.AskView
+---@return string, offload.Level
+local function asked(ask)
+  return ('waits for you: %s: %s'):format(ask.subject, ask.detail), 'waiting'
+end
+
 ---@param task offload.TaskView
 ---@return string, offload.Level
 local function live(task)
-  local ask = task.asks[1]
-  if ask then
-    return ('waits for you: %s: %s'):format(ask.subject, ask.detail), 'waiting'
-  end
   local text = PLAIN[task.phase] or task.phase
   if task.place then
     text = ('%s, place %d'):format(text, task.place)
@@ -59,23 +68,43 @@ local function live(task)
   return text, 'live'
 end
 
+--- What has become of a result: of each of its hunks, or of a file that has none.
+---@param changes offload.ChangesView?
+---@return string
+local function became(changes)
+  local found = {} ---@type table<offload.ReviewState, true>
+  for _, file in ipairs(changes and changes.files or {}) do
+    for _, part in ipairs(file.hunks and file.hunks[1] and file.hunks or { file }) do
+      found[part.state] = true
+    end
+  end
+  if found.applied then
+    return found.pending and 'partly applied' or 'applied'
+  end
+  return found.rejected and not found.pending and 'rejected' or 'ready'
+end
+
 ---@param task offload.TaskView
 ---@return string, offload.Level
 local function ready(task)
   local turn = task.turns[#task.turns]
-  local landing = task.landings[#task.landings]
-  local applied = landing ~= nil and landing.turn_id == turn.turn_id
-  local text = ('%s: %s'):format(applied and 'applied' or 'ready', summary(turn.changes))
+  local word = became(turn.changes)
+  local text = ('%s: %s'):format(word, summary(turn.changes))
+  if turn.changes and #turn.changes.files > 0 then
+    text = ('%s, %s'):format(text, CHECKED[turn.checked or 'not_checked'])
+  end
   if turn.needs_review ~= '' then
     return ('%s, needs a look: %s'):format(text, turn.needs_review), 'waiting'
   end
-  return text, applied and 'quiet' or 'ready'
+  return text, (word == 'applied' or word == 'rejected') and 'quiet' or 'ready'
 end
 
 ---@param task offload.TaskView
 ---@return string, offload.Level
 local function said(task)
-  if not M.rests(task) then
+  if task.asks[1] then
+    return asked(task.asks[1])
+  elseif not M.rests(task) then
     return live(task)
   elseif task.phase == 'ready' then
     return ready(task)
@@ -115,7 +144,7 @@ end
 ---@return integer rank the lowest comes first
 local function rank(task)
   local _, level = said(task)
-  return ORDER[level] + (M.rests(task) and 10 or 0)
+  return ORDER[level] + (M.rests(task) and not task.asks[1] and 10 or 0)
 end
 
 --- What stands at the end of a line at which several tasks' blocks begin: the status of one, a live one if there is
