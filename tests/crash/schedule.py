@@ -18,7 +18,9 @@ from offload.core.caller import Caller
 from offload.core.delegation import StartRequest
 from offload.core.limits import Limits
 from offload.domain.ask import Answer
+from offload.domain.check import Check, Checked, CheckPlan
 from offload.domain.errors import OffloadError, StorageFailed
+from offload.domain.project import ProjectSettings
 from offload.domain.route import Route
 from offload.domain.task import Front, Phase
 from offload.processes import Processes
@@ -30,6 +32,8 @@ from offload.workers.opencode.worker import OpenCodeWorker
 from offload.workers.registry import agents
 from tests.crash.acting import TROUBLES, ActingOpenCode
 from tests.crash.clock import FastClock
+from tests.fakes.checks import FakeChecks
+from tests.fakes.projects import FakeProjects
 from tests.fakes.source import IndentedSource
 from tests.fakes.workspace import FakeWorkspace
 
@@ -52,8 +56,16 @@ HUB_LABELS = (
         )
         for when in ("before", "after")
     ),
-    *(f"journal {event}: {when}" for event in ("TurnEnded", "Landed", "WorkLost") for when in ("before", "after")),
-    *(f"{step}: {when}" for step in ("snapshot", "open_folder", "collect", "apply") for when in ("before", "after")),
+    *(
+        f"journal {event}: {when}"
+        for event in ("TurnEnded", "ChecksEnded", "Landed", "WorkLost")
+        for when in ("before", "after")
+    ),
+    *(
+        f"{step}: {when}"
+        for step in ("snapshot", "open_folder", "collect", "check", "apply")
+        for when in ("before", "after")
+    ),
 )
 SERVER_LABELS = (
     "session create: before",
@@ -103,7 +115,9 @@ def plan(seed):
     if chance.random() < 0.4:
         kills.append(Kill(chance.choice(labels), chance.choice([1, 2]), _victims(chance)))
     trouble = chance.choice(TROUBLES) if chance.random() < 0.5 else ""
-    cancel_at = chance.choice(["turn seen", "ask open", "file written"]) if chance.random() < 0.15 else ""
+    cancel_at = (
+        chance.choice(["turn seen", "ask open", "file written", "check: before"]) if chance.random() < 0.15 else ""
+    )
     return Plan(briefs, kills, trouble, cancel_at)
 
 
@@ -133,23 +147,38 @@ class DyingJournal(SqliteJournal):
 class LabelledWorkspace(FakeWorkspace):
     run = None
 
-    async def snapshot(self, root, buffers):
-        return await self._around("snapshot", super().snapshot, root, buffers)
+    async def snapshot(self, *arguments):
+        return await self._around("snapshot", super().snapshot, *arguments)
 
-    async def open_folder(self, task, root, base):
-        return await self._around("open_folder", super().open_folder, task, root, base)
+    async def open_folder(self, *arguments):
+        return await self._around("open_folder", super().open_folder, *arguments)
 
-    async def collect(self, task, root, base):
-        return await self._around("collect", super().collect, task, root, base)
+    async def collect(self, *arguments):
+        return await self._around("collect", super().collect, *arguments)
 
-    async def apply(self, root, changes, unsaved, paths=()):
-        return await self._around("apply", super().apply, root, changes, unsaved, paths)
+    async def write(self, *arguments):
+        return await self._around("apply", super().write, *arguments)
 
     async def _around(self, label, work, *arguments):
         await self.run.hit(f"{label}: before")
         done = await work(*arguments)
         await self.run.hit(f"{label}: after")
         return done
+
+
+class LabelledChecks(FakeChecks):
+    """The check leaves something in the folder, as tests do."""
+
+    def __init__(self, run):
+        super().__init__()
+        self._run = run
+
+    async def run(self, folder, check, environment):
+        await self._run.hit("check: before")
+        (folder / "x9.txt").write_text("left by a check")
+        result = await super().run(folder, check, environment)
+        await self._run.hit("check: after")
+        return result
 
 
 class KnownProcesses(Processes):
@@ -256,6 +285,8 @@ class Run:
                 workers={"opencode": worker},
                 source=IndentedSource(),
                 recipes=RecipeFiles(),
+                projects=FakeProjects(ProjectSettings(plan=CheckPlan(checks=(Check("tests", "make test"),)))),
+                checks=LabelledChecks(self),
                 clock=self._clock,
                 limits=Limits(),
                 default_route=Route("opencode"),
@@ -327,13 +358,7 @@ class Run:
         if task.live:
             yield "it is stuck"
         elif task.phase is Phase.READY:
-            if task.turn.text != ended:
-                yield f"its worker said {ended!r}, not {task.turn.text!r}"
-            landed = {name: (self._root / name).read_text() for name in written if (self._root / name).exists()}
-            if landed != written or len(task.landings) != 1:
-                yield f"applied was {landed}"
-            if len(written) != 2:
-                yield "it is not whole"
+            yield from self._lies_of_ready(task, ended, written)
         elif task.phase is Phase.CANCELLED:
             if task.id not in self._stopped:
                 yield "nobody asked for that"
@@ -343,6 +368,17 @@ class Run:
             yield f"nothing failed but what was killed: {task.turn.failure}"
         elif not self._server.crashes:
             yield f"its worker was never killed: {task.turn.failure}"
+
+    def _lies_of_ready(self, task, ended, written):
+        if task.turn.text != ended:
+            yield f"its worker said {ended!r}, not {task.turn.text!r}"
+        landed = {name: (self._root / name).read_text() for name in written if (self._root / name).exists()}
+        if landed != written or len(task.landings) != 1:
+            yield f"applied was {landed}"
+        if len(written) != 2:
+            yield "it is not whole"
+        if task.turn.checked is not Checked.PASSED and task.id not in self._stopped:
+            yield f"it is {task.turn.checked}"
 
 
 async def _die(worker):

@@ -1,6 +1,7 @@
 """What fronts are told about a task, phase by phase."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -130,6 +131,13 @@ def test_a_task_in_the_queue_waits_for_a_place_and_one_that_has_just_begun_does_
     queued = PHASES[Phase.QUEUED]
     assert told(queued, Live(place=3)).next_step == "Waits for a free place, number 3: call wait_for_tasks."
     assert told(queued).next_step == "It has just begun: call wait_for_tasks."
+
+
+def test_a_task_that_comes_after_others_says_whose_results_it_waits_for():
+    after = replace(SPEC, after=(TaskId("one"), TaskId("two")))
+    queued = [Created(at=1.0, turn=T1, spec=after)]
+    assert told(queued).next_step == "Waits for the result of task one and task two: call wait_for_tasks."
+    assert told(queued, Live(place=1)).next_step == "Waits for a free place, number 1: call wait_for_tasks."
 
 
 def test_a_result_says_how_the_user_takes_it():

@@ -62,6 +62,8 @@ def next_step(task: Task, place: int | None = None) -> str:
     """What to call now; `place` is the task's in the queue, None when it does not wait for one."""
     if place is not None:
         return f"Waits for a free place, number {place}: call wait_for_tasks."
+    if task.phase is Phase.QUEUED and task.spec.after and not any(turn.start for turn in task.turns):
+        return f"Waits for the result of task {' and task '.join(task.spec.after)}: call wait_for_tasks."
     if task.closed:
         return "Closed: its result can still be read with get_task_result, and applied."
     if task.asking and not task.live:
