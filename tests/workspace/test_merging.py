@@ -354,14 +354,20 @@ async def test_excerpts_of_long_conflicts_end_between_characters(workspace, root
 
 
 async def test_marks_that_a_file_held_before_do_not_break_the_telling(workspace, root, sides):
+    """They may be left of an earlier merge that its worker did not finish."""
     old = "<<<<<<< yours\nmine\n||||||| 123\n=======\ntheirs\n>>>>>>> the-task\n"
-    (root / "notes.txt").write_text(f"top\n=======\n{old}middle\nend\n")
+    around = (f"top\n=======\n{old}middle\n", f"end\n{old}")
+    (root / "notes.txt").write_text("base\n".join(around))
     merged, _, _ = await sides(
-        lambda folder: (folder / "notes.txt").write_text(f"yours\n=======\n{old}middle\nend\n"),
-        lambda folder: (folder / "notes.txt").write_text(f"theirs\n=======\n{old}middle\nend\n"),
+        lambda folder: (folder / "notes.txt").write_text("yours\n".join(around)),
+        lambda folder: (folder / "notes.txt").write_text("theirs\n".join(around)),
     )
 
-    assert [(one.path, one.yours) for one in merged.conflicts] == [("notes.txt", "yours\n"), ("notes.txt", "mine\n")]
+    assert [(one.path, one.yours, one.first_line) for one in merged.conflicts] == [
+        ("notes.txt", "mine\n", 3),
+        ("notes.txt", "yours\n", 10),
+        ("notes.txt", "mine\n", 12),
+    ]
 
 
 async def test_no_driver_or_attribute_of_a_repository_takes_part_in_a_merge(workspace, root, sides, tmp_path):

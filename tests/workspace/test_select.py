@@ -6,7 +6,7 @@ import random
 import pytest
 
 from offload.domain.change import FileStatus
-from offload.domain.errors import InvalidRequest
+from offload.domain.errors import GitFailed, InvalidRequest
 from tests.workspace.repositories import git
 
 GAP = 9  # so many unchanged lines between two edits make them two hunks
@@ -175,11 +175,33 @@ async def test_a_file_in_the_place_of_a_folder_needs_the_folder_to_go(workspace,
     files = {file.path: file for file in changes.files}
     with pytest.raises(InvalidRequest, match=f"{after} takes the place of {before}"):
         await workspace.select(root, changes, [files[after].id])
+    beside = await workspace.select(root, changes, [files["b.txt"].id])
+    assert [file.path for file in beside.files] == ["b.txt"]
     chosen = await workspace.select(root, changes, [files[after].id, files[before].id])
 
     assert await workspace.read(root, chosen.result, after) == b"something else\nof two lines\n"
     assert await workspace.read(root, chosen.result, before) is None
     assert await workspace.read(root, chosen.result, "b.txt") == b"b\n"
+
+
+async def test_contents_that_the_private_copy_lacks_are_an_error(workspace, root, collected, tmp_path):
+    lines = [f"{number}\n" for number in range(30)]
+    (root / "long.txt").write_text("".join(lines))
+    changes = await collected(lambda folder: (folder / "long.txt").write_text("".join(["new\n", *lines, "new\n"])))
+    await workspace.release("t1", root)
+    await workspace.forget(root, [], [changes.base, changes.result])
+    (private,) = (tmp_path / "state" / "repositories").glob("*.git")
+    blob = git(private, "rev-parse", f"{changes.result}:long.txt")
+    (pack,) = (private / "objects" / "pack").glob("*.pack")
+    pack.rename(private / "away.pack")
+    pack.with_suffix(".idx").unlink()
+    listed = git(root, "rev-list", "--objects", "HEAD")
+    git(private, "unpack-objects", "-q", stdin=(private / "away.pack").read_bytes())
+    (private / "objects" / blob[:2] / blob[2:]).unlink()
+    assert blob not in listed
+
+    with pytest.raises(GitFailed, match=f"lacks the object {blob}"):
+        await workspace.select(root, changes, [changes.units[0]])
 
 
 async def test_a_chosen_part_outlives_the_users_tidying_and_can_be_forgotten(workspace, root, collected, tmp_path):

@@ -166,11 +166,10 @@ def _line_there(line: int, hunks: Sequence[Hunk]) -> int:
     moved = 0
     for hunk in hunks:
         old_start, new_start = _start(hunk.old_start, hunk.old_lines), _start(hunk.new_start, hunk.new_lines)
-        if line < old_start:
-            break
-        if line < old_start + hunk.old_lines:
+        if old_start <= line < old_start + hunk.old_lines:
             return new_start + min(line - old_start, hunk.new_lines)
-        moved = new_start + hunk.new_lines - old_start - hunk.old_lines
+        if old_start < line:
+            moved = new_start + hunk.new_lines - old_start - hunk.old_lines
     return line + moved
 
 
