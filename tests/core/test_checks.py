@@ -1,4 +1,5 @@
-"""What is run over a result before it is called ready, and what follows from how it ends. docs/RELIABILITY.md, "Checks"."""
+"""What is run over a result before it is called ready, and what follows from how it ends. docs/CHECKS.md; docs/RELIABILITY.md,
+"Checks, set-up and newer files"."""
 
 import asyncio
 from contextlib import asynccontextmanager
