@@ -136,6 +136,17 @@ async def test_two_sections_at_the_same_place_are_a_conflict_that_keeps_both(hou
     assert "## Licence" in await text_of(house, two, "README")
 
 
+async def test_only_those_that_it_conflicts_with_are_named_of_many_that_change_its_file(house):
+    one, two, three = await made(
+        house,
+        one=replaced("long.txt", "line 30\n", "thirty\n"),
+        two=replaced("long.txt", "line 3\n", "three\n"),
+        three=replaced("long.txt", "line 3\n", "III\nIII\n"),
+    )
+    task = await integrated(house, one, two, three)
+    assert [(left.task, left.with_tasks) for left in task.integration.left_out] == [(three.id, (two.id,))]
+
+
 async def test_what_was_left_out_is_resolved_by_its_worker_and_goes_in(house):
     one, two = await made(
         house, one=replaced("long.txt", "line 9\n", "nine\n"), two=replaced("long.txt", "line 9\n", "IX\n")

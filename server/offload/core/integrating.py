@@ -140,10 +140,27 @@ class Integrating:
             return
         tried = await self._workspace.merge(root, union.commit, result.changes)
         if tried.conflicts:
-            union.left_out.append(LeftOut(result.id, _meeting(result, union.merged, tried.conflicts), tried.conflicts))
+            opponents = await self._opponents(root, result, union.merged, tried.conflicts)
+            union.left_out.append(LeftOut(result.id, opponents, tried.conflicts))
         else:
             union.merged.append(result)
             union.steps.append(tried.commit)
+
+    async def _opponents(
+        self, root: Path, result: Result, merged: Sequence[Result], conflicts: Sequence[Conflict]
+    ) -> tuple[TaskId, ...]:
+        """Of those that touch the paths of the conflicts, those with which it conflicts when nothing else is there; all of them when
+        it takes several. One that would go onto the user's files alone conflicts with some, whatever path git names."""
+        paths = {each.path for each in conflicts}
+        touching = [each for each in merged if paths & each.paths]
+        if not touching and not result.conflicts:
+            touching = list(merged)
+        exact = [
+            each
+            for each in touching
+            if (await self._workspace.merge(root, each.placed.result, result.changes)).conflicts
+        ]
+        return tuple(each.id for each in exact or touching)
 
     async def _end(self, task: Task, made: Integration, results: Sequence[Result]) -> TurnEvent:
         at, turn, text = self._clock.now(), task.turn.id, report(task.id, made, results)
@@ -208,11 +225,3 @@ def _with_needs(some: Collection[TaskId], needs: Mapping[TaskId, frozenset[TaskI
         found |= ahead
         ahead = {need for one in ahead for need in needs.get(one, ())} - found
     return frozenset(found)
-
-
-def _meeting(result: Result, merged: Sequence[Result], conflicts: Sequence[Conflict]) -> tuple[TaskId, ...]:
-    """Those that touch the paths of the conflicts. One that would go onto the user's files alone conflicts with some of them,
-    whatever path git names."""
-    paths = {each.path for each in conflicts}
-    touching = tuple(each.id for each in merged if paths & each.paths)
-    return touching if touching or result.conflicts else tuple(each.id for each in merged)
