@@ -12,11 +12,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from tests.bench import fronts, tasks
+from tests.bench import fronts, results, tasks
 from tests.bench.measure import Row, Rows
 
 CACHE = Path(__file__).resolve().parents[2] / ".cache"
-PARTS = {"fronts": fronts.bench, "tasks": tasks.bench}
+PARTS = {"fronts": fronts.bench, "tasks": tasks.bench, "results": results.bench}
 
 
 def main() -> None:
