@@ -1,97 +1,18 @@
-"""Edits of open buffers in the real Neovim, over the real edge and core's own documents: no plugin, no hub."""
+"""Edits of open buffers in the real Neovim, over the real edge and core's own documents."""
 
-import asyncio
 import random
-import tempfile
-from contextlib import ExitStack, asynccontextmanager
-from pathlib import Path
 
 import pytest
 
-from offload.core.caller import Caller
-from offload.core.ports import DocumentEdit, EditOutcome
-from offload.domain.task import Front
-from offload.lsp.applying import Patience
-from offload.lsp.server import serve_editor
-from tests.clients.conftest import neovim
+from offload.core.ports import EditOutcome
 from tests.fakes.house import open_house
-
-BOUND_S = 45
-PATIENCE = Patience(answer_s=BOUND_S, seen_s=BOUND_S, moved_s=0.5)
-
-START = """
-local socket, root, debounce = ...
-vim.lsp.start({
-  name = 'offload',
-  cmd = vim.lsp.rpc.connect(socket),
-  root_dir = root,
-  flags = { debounce_text_changes = debounce },
-})
-"""
-LINES = "return vim.api.nvim_buf_get_lines(vim.fn.bufnr(...), 0, -1, true)"
-TYPE = "vim.api.nvim_buf_set_lines(vim.fn.bufnr(...), 0, 0, true, { '# typed' })"
-
-
-class Screen:
-    """A Neovim that is attached to the edge; what asks it runs beside the loop, which serves it meanwhile."""
-
-    def __init__(self, house, editor, socket):
-        self.house = house
-        self._editor = editor
-        self._socket = str(socket)
-
-    async def lua(self, statements, *arguments):
-        return await asyncio.to_thread(self._editor.lua, statements, *arguments)
-
-    async def lines(self, path):
-        return await self.lua(LINES, str(path))
-
-    async def open(self, path, data, settings="", debounce=150):
-        """A file in a buffer of its own; gives the document as core has it."""
-        path.write_bytes(data)
-        await self.lua("vim.cmd.edit(...)", str(path))
-        if settings:
-            await self.lua("vim.cmd(...)", settings)
-        await self.lua(START, self._socket, str(self.house.root), debounce)
-        return await self.document(path, lambda document: document is not None)
-
-    async def document(self, path, wanted):
-        """The document as core has it, as soon as it is as `wanted`; every look lets the editor go on."""
-        async with asyncio.timeout(BOUND_S):
-            while True:
-                (document,) = self.house.delegation.documents.below(self.house.root).get(path.name, (None,))
-                if wanted(document):
-                    return document
-                await self.lua("vim.wait(10)")
-
-    async def edit(self, *changes):
-        editor = self.house.delegation.documents.editor("lsp-1")
-        edits = [DocumentEdit(document.path, document.version, document.text, after) for document, after in changes]
-        return await editor.edit("tests", edits)
-
-
-@asynccontextmanager
-async def served(house):
-    """The edge on a socket, until its editor has gone."""
-    connections = []
-    with tempfile.TemporaryDirectory(prefix="offload-") as folder:
-        caller = Caller(Front.EDITOR, "lsp-1", house.root)
-
-        async def serve(reader, writer):
-            connections.append(asyncio.current_task())
-            await serve_editor(house.delegation, caller, reader, writer, patience=PATIENCE)
-
-        async with await asyncio.start_unix_server(serve, Path(folder) / "socket"):
-            yield Path(folder) / "socket"
-            await asyncio.wait(connections, timeout=BOUND_S)
+from tests.support.neovim_edge import TYPE, screen_of
 
 
 @pytest.fixture
 async def screen(tmp_path):
-    async with open_house(tmp_path, files={}) as house, served(house) as socket:
-        with ExitStack() as stack:
-            yield Screen(house, stack.enter_context(neovim(house.root, {})), socket)
-            await asyncio.to_thread(stack.close)
+    async with open_house(tmp_path, files={}) as house, screen_of(house) as screen:
+        yield screen
 
 
 @pytest.mark.parametrize(
