@@ -8,7 +8,7 @@ import pytest
 from offload.checks import ShellChecks
 from offload.checks.report import ELEMENT_LIMIT, FILE_LIMIT, FILES_LIMIT, Reports
 from offload.domain.check import Check, told
-from offload.domain.check import TestCounts as Counts  # pytest takes what begins with "Test" for tests
+from offload.domain.check import ReportCounts as Counts  # pytest takes what begins with "Test" for tests
 from offload.processes import Processes
 
 ONE = '<testsuites><testsuite><testcase classname="shop" name="total"/></testsuite></testsuites>'

@@ -22,7 +22,7 @@ def file_of(view: FileChangeView) -> FileChange:
 
 
 def check_of(view: CheckView) -> check.CheckResult:
-    tests = view.tests and check.TestCounts(
+    tests = view.tests and check.ReportCounts(
         view.tests.passed, view.tests.failed, view.tests.skipped, tuple(view.tests.failing)
     )
     return check.CheckResult(view.name, view.passed, view.seconds, exit_code=view.exit_code, tests=tests)

@@ -3,7 +3,7 @@
 import pytest
 
 from offload.domain.check import FORMAT, Check, Checked, CheckPlan, CheckResult, checked, told
-from offload.domain.check import TestCounts as Counts  # pytest takes what begins with "Test" for tests
+from offload.domain.check import ReportCounts as Counts  # pytest takes what begins with "Test" for tests
 
 GOOD = CheckResult("tests", passed=True, seconds=1, exit_code=0)
 BAD = CheckResult("lint", passed=False, seconds=1, exit_code=2)

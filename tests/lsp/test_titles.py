@@ -18,7 +18,7 @@ CHANGES = ChangeSet("b", "r", (ONE,))
 TWO = ChangeSet("b", "r", (ONE, replace(ONE, path="b.py")))
 PASSED = check.CheckResult("lint", passed=True, seconds=1.0, exit_code=0)
 FAILED = check.CheckResult(
-    "tests", passed=False, seconds=1.0, exit_code=1, tests=check.TestCounts(14, 2, 0, ("test_a", "test_b"))
+    "tests", passed=False, seconds=1.0, exit_code=1, tests=check.ReportCounts(14, 2, 0, ("test_a", "test_b"))
 )
 CONSENT = Ask(AskId("2"), AskKind.PERMISSION, "apply", "1 file, +40 -0", ("allow", "deny"))
 ASK = Ask(AskId("1"), AskKind.PERMISSION, "bash", "rm -r build", ("allow", "deny"))

@@ -12,7 +12,7 @@ from xml.etree.ElementTree import ElementTree, ParseError, TreeBuilder, XMLParse
 
 from junitparser import TestCase
 
-from offload.domain.check import TestCounts
+from offload.domain.check import ReportCounts
 
 FILE_LIMIT = 20 << 20
 ELEMENT_LIMIT = 500_000
@@ -37,7 +37,7 @@ class Reports:
         self._pattern = pattern
         self._old = dict(self._found())
 
-    def read(self) -> tuple[TestCounts | None, str]:
+    def read(self) -> tuple[ReportCounts | None, str]:
         """What they say together, and why not: one of both is empty. Both are when no report was asked for."""
         if not self._pattern:
             return None, ""
@@ -47,7 +47,7 @@ class Reports:
             return None, _cut(f"the report {self._pattern} cannot be read: {error}")
         return counts, ""
 
-    def _counts(self) -> TestCounts:
+    def _counts(self) -> ReportCounts:
         if not _leads_inside(self._pattern):
             raise _Unreadable("it is not inside of the task folder")
         new = [path for path, stamp in self._found() if self._old.get(path) != stamp]
@@ -68,7 +68,7 @@ class Reports:
                 passed += 1
         if failed > NAMED:
             failing.append(f"and {failed - NAMED} more")
-        return TestCounts(passed, failed, skipped, tuple(failing))
+        return ReportCounts(passed, failed, skipped, tuple(failing))
 
     def _found(self) -> Iterator[tuple[Path, Stamp]]:
         if not _leads_inside(self._pattern):

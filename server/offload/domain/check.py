@@ -35,7 +35,7 @@ class CheckPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class TestCounts:
+class ReportCounts:
     """What a JUnit report says; `failing` names the tests that failed or ended with an error."""
 
     passed: int = 0
@@ -56,7 +56,7 @@ class CheckResult:
     command: str = ""
     exit_code: int | None = None
     problem: str = ""
-    tests: TestCounts | None = None
+    tests: ReportCounts | None = None
 
 
 class Checked(enum.StrEnum):
