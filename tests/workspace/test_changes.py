@@ -215,6 +215,57 @@ async def test_modes_binary_empty_and_turned_into_a_link_are_one_unit_each(root,
     assert (turned.status, turned.added_lines, turned.removed_lines) == (FileStatus.TYPE_CHANGED, 1, 10)
 
 
+async def test_a_file_of_more_lines_than_anybody_reads_counts_as_binary(root, collected):
+    text = b"0123456789abcde\n" * (1 << 20)
+
+    def write(folder):
+        (folder / "long.log").write_bytes(text)
+        (folder / "longer.log").write_bytes(text + b"x")
+
+    long, longer = (await collected(write)).files
+    assert (long.binary, long.added_lines, len(long.hunks)) == (False, 1 << 20, 1)
+    assert (longer.binary, longer.added_lines, longer.units) == (True, 0, (longer.id,))
+    assert longer.size == len(text) + 1
+
+
+@pytest.mark.parametrize(
+    "ending", ["dirty", "untracked only", "committed", "detached", "branch", "stash", "locked", "amended"]
+)
+async def test_work_is_collected_and_kept_however_the_worker_left_its_git(workspace, root, opened, tmp_path, ending):
+    """Public trouble reports: work was lost with the folder when it was not committed, or committed on no branch (H20), and
+    new files that were never staged were missing (H21)."""
+    folder, base = await opened()
+    if ending == "branch":
+        git(folder, "switch", "-q", "-c", "ahead")
+    (folder / "new.txt").write_bytes(b"new\r\n\xff")
+    (folder / "binary").write_bytes(bytes(range(256)))
+    (folder / "empty").write_text("")
+    if ending == "dirty":
+        git(folder, "add", "binary")
+    elif ending in ("committed", "branch", "amended"):
+        commit_all(folder)
+        git(folder, "commit", "-q", "--amend", "--allow-empty", "-m", ending)
+    elif ending == "detached":
+        git(folder, "switch", "-q", "-c", "left")
+        commit_all(folder)
+        git(folder, "checkout", "-q", "--detach")
+        git(folder, "branch", "-q", "-D", "left")
+    elif ending == "stash":
+        git(folder, "stash", "-q", "-u")
+        git(folder, "stash", "apply", "-q")
+    elif ending == "locked":
+        (folder / ".git" / "index.lock").write_text("")
+    changes = await workspace.collect("t1", root, base)
+    await workspace.release("t1", root)
+    await workspace.forget(root, [], [base, changes.result])
+
+    assert [(file.path, file.size) for file in changes.files] == [("binary", 256), ("empty", 0), ("new.txt", 6)]
+    assert await workspace.read(root, changes.result, "new.txt") == b"new\r\n\xff"
+    assert await workspace.read(root, changes.result, "binary") == bytes(range(256))
+    (private,) = (tmp_path / "state" / "repositories").glob("*.git")
+    assert changes.result in git(private, "for-each-ref")
+
+
 async def test_a_submodule_whose_pointer_moved_has_no_size(workspace, root):
     first = (await workspace.snapshot(root, {})).base
     (root / "sub").mkdir()

@@ -1,11 +1,14 @@
 """Results brought onto other commits: what merges, what does not, and what is said of it."""
 
 import os
+import random
+import re
 import shutil
 
 import pytest
 
 from offload.domain.change import FileStatus
+from offload.processes import Processes
 from offload.workspace.conflicts import LONGEST
 from tests.workspace.repositories import commit_all, git
 from tests.workspace.test_tasks import plant
@@ -398,3 +401,57 @@ async def test_nothing_of_the_users_history_is_needed(workspace, root, opened):
 
     merged = await workspace.merge(root, base, changes)
     assert await workspace.read(root, merged.commit, "b.txt") == b"theirs\n"
+
+
+class Both:
+    """A text that both sides edit at random, in places that may be the same."""
+
+    def __init__(self, seed):
+        self.chance = random.Random(seed)
+        self.end = self.chance.choice(["\n", "\r\n"])
+        self.base = [self._line() for _ in range(self.chance.randint(20, 60))]
+        self.yours, self.theirs = self._edited(), self._edited()
+        for side in (self.base, self.yours, self.theirs):
+            if self.chance.random() < 0.3:
+                side[-1] = side[-1].rstrip("\r\n")
+
+    def _line(self):
+        return f"{self.chance.randrange(10**9)}{self.end}"
+
+    def _edited(self):
+        lines = list(self.base)
+        for _ in range(self.chance.randint(1, 4)):
+            at = self.chance.randrange(len(lines))
+            lines[at : at + self.chance.randint(0, 2)] = [self._line() for _ in range(self.chance.randint(0, 3))]
+        return [*lines, self._line()] if self.chance.random() < 0.2 else lines
+
+
+@pytest.mark.parametrize("seed", range(25))
+async def test_random_edits_merge_as_git_merges_files_and_conflicts_are_where_they_are_said_to_be(
+    workspace, root, sides, tmp_path, seed
+):
+    both = Both(seed)
+    names = ("base", "yours", "theirs")
+    texts = {name: "".join(getattr(both, name)).encode() for name in names}
+    for name in names:
+        (tmp_path / name).write_bytes(texts[name])
+    (root / "text").write_bytes(texts["base"])
+    merged, changes, _ = await sides(
+        lambda folder: (folder / "text").write_bytes(texts["yours"]),
+        lambda folder: (folder / "text").write_bytes(texts["theirs"]),
+    )
+    labels = ("-L", "yours", "-L", "base", "-L", "the-task")
+    command = ["git", "merge-file", "-p", "--zdiff3", *labels, "yours", "base", "theirs"]
+    expected = await Processes().run(command, cwd=tmp_path, environment=os.environ)
+
+    got = await workspace.read(root, merged.commit, "text")
+    assert re.sub(rb"(?m)^\|{7} .*?(\r?)$", rb"||||||| base\1", got) == expected.stdout
+    assert len(merged.conflicts) == expected.returncode
+    hunks = {hunk.id: hunk for file in changes.files for hunk in file.hunks}
+    for conflict in merged.conflicts:
+        start = conflict.first_line - 1
+        yours = conflict.yours.splitlines(keepends=True)
+        assert [line.rstrip() for line in both.yours[start : start + len(yours)]] == [line.rstrip() for line in yours]
+        hunk = hunks[conflict.unit]
+        changed = "".join(both.theirs[max(0, hunk.new_start - 1) : hunk.new_start - 1 + hunk.new_lines])
+        assert conflict.theirs.rstrip() in changed

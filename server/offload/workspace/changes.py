@@ -23,6 +23,9 @@ RAW = ("diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames")
 NOTHING_FOREIGN = ("--no-ext-diff", "--no-textconv", "--no-color")
 SHOWN = ("-r", "-z", "--raw", "--no-abbrev", *RENAMES, "--numstat", "--patch", *NOTHING_FOREIGN)
 
+LARGE = {"core.bigFileThreshold": "16m"}
+"""A longer file counts as binary: nobody reviews it by hunks, and a patch of it would fill the memory."""
+
 NO_MODE = "000000"
 SUBMODULE = "160000"
 STATUS = {
@@ -54,14 +57,15 @@ class Entry:
 
 async def compare(git: Git, repository: Repository, older: str, newer: str) -> tuple[FileChange, ...]:
     """The workspace's files that differ between two commits or trees, in git's order."""
-    printed = await git.ours(repository.private, "diff-tree", *SHOWN, *repository.only_below, older, newer)
+    command = ("diff-tree", *SHOWN, *repository.only_below, older, newer)
+    printed = await git.ours(repository.private, *command, settings=LARGE)
     return await _measured(git, repository, printed.stdout)
 
 
 async def compare_index(git: Git, repository: Repository, older: str, index: Path) -> tuple[FileChange, ...]:
     """The same for what an index holds."""
     command = ("diff-index", "--cached", *SHOWN, *repository.only_below, older)
-    printed = await git.ours(repository.private, *command, index=index)
+    printed = await git.ours(repository.private, *command, index=index, settings=LARGE)
     return await _measured(git, repository, printed.stdout)
 
 
