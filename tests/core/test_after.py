@@ -105,6 +105,14 @@ async def test_only_what_is_not_rejected_and_in_scope_of_them_is_begun_from(hous
     assert names(house.worker.orders[1]) == ["a.txt", "shop.py"]
 
 
+async def test_what_the_user_has_taken_is_begun_from_wherever_it_is(house):
+    first = await done(house, "::write a.txt one\n::write b.md x\n::write c.md x", allowed_paths=("*.txt",))
+    await house.delegation.apply(house.caller, first.id, Selection(paths=("b.md",)))
+    (house.root / "b.md").unlink()
+    await done(house, "::text x", after=(first.id,))
+    assert names(house.worker.orders[1]) == ["a.txt", "b.md", "shop.py"]
+
+
 async def test_a_stop_of_a_task_that_waits_for_others_is_carried_out_at_once(house):
     first = await at_the_gate(house)
     waiting = await house.start("::text x", after=(first.id,))

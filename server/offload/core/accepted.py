@@ -1,4 +1,5 @@
-"""The part of a result that other tasks may build on: what nobody has rejected, and what its task was allowed to change."""
+"""The part of a result that other tasks may build on: what was applied, and of the rest what nobody has rejected and the task was
+allowed to change."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from pathlib import Path
 from offload.core.ports import Workspace
 from offload.core.refusals import newest_changes
 from offload.domain.change import ChangeSet
-from offload.domain.review import ReviewState, outside, review
+from offload.domain.review import ReviewState, outside, pending, review
 from offload.domain.task import Task
 
 
@@ -16,7 +17,8 @@ async def accepted(workspace: Workspace, task: Task) -> ChangeSet:
     changes = newest_changes(task)[1]
     states = review(task)
     beyond = {unit for file in outside(task, changes) for unit in file.units}
-    units = [unit for unit in changes.units if unit not in beyond and states.get(unit) is not ReviewState.REJECTED]
+    wanted = pending(changes, {*states, *beyond})
+    units = [unit for unit in changes.units if unit in wanted or states.get(unit) is ReviewState.APPLIED]
     if len(units) == len(changes.units):
         return changes
     return await workspace.select(Path(task.spec.workspace), changes, units)
