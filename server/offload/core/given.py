@@ -10,6 +10,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from offload.core.ports import Workspace
+from offload.core.refusals import newest_changes
 from offload.domain.change import ChangeSet
 from offload.domain.review import standing
 from offload.domain.task import Landing, Task
@@ -23,32 +24,46 @@ class Given:
         """From what was given to that and `units` of the task's newest `changes`. What was given of `units` before counts as
         not given, so that it is put where it has gone since."""
         root = Path(task.spec.workspace)
-        stands = _stands(task, changes)
-        before = await self._before(root, task, changes, stands, frozenset(units))
-        known = {unit for landing in stands for unit in landing.units}
+        known = _known(task, changes)
+        before = given_before(task, changes)
+        again = known.intersection(units)
+        if again:
+            before = await self._taken_out(root, before, changes, known, again)
         wanted = known.union(units).intersection(changes.units)
         if len(wanted) == len(changes.units) or known <= wanted:
             part = await self.part(root, changes, wanted)
             return await self._workspace.between(root, before, part.result)
         return await self._beside(root, before, changes, wanted, frozenset(units))
 
-    async def _before(
-        self, root: Path, task: Task, changes: ChangeSet, stands: list[Landing], again: frozenset[str]
+    async def without(self, task: Task, landing: Landing) -> str:
+        """The commit of what is given when this landing is undone."""
+        if landing.earlier == landing.result or _made_of(task, landing).base != task.base:
+            return task.given
+        if task.given == landing.result:
+            return landing.earlier
+        root = Path(task.spec.workspace)
+        back = await self._workspace.between(root, landing.result, landing.earlier)
+        merged = await self._workspace.merge(root, task.given, back)
+        if not merged.conflicts:
+            return merged.commit
+        _, changes = newest_changes(task)
+        rest = {unit for each in _stands(task, changes) if each.id != landing.id for unit in each.units}
+        return (await self.part(root, changes, rest.intersection(changes.units))).result
+
+    async def _taken_out(
+        self, root: Path, given: str, changes: ChangeSet, known: frozenset[str], again: frozenset[str]
     ) -> str:
-        """The commit of what was given, but for the units that are given `again`."""
-        if not stands:
-            return changes.base
-        last = stands[-1]
-        known = {unit for landing in stands for unit in landing.units}
-        earlier = task.landings[: task.landings.index(last)]
-        taken_back_since = any(each.undone_at is not None and each.undone_at >= last.at for each in earlier)
-        if not taken_back_since and not known & again:
-            return last.result
-        made_of = _made_of(task, last)
-        return (await self.part(root, made_of, (known - again).intersection(made_of.units))).result
+        """What was given but for `again`."""
+        if not known <= set(changes.units):  # Not all that was given is a part of the newest result.
+            part = await self.part(root, changes, again)
+            back = await self._workspace.between(root, part.result, changes.base)
+            merged = await self._workspace.merge(root, given, back)
+            if not merged.conflicts:
+                return merged.commit
+        return (await self.part(root, changes, (known - again).intersection(changes.units))).result
 
     async def _beside(
-        self, root: Path, before: str, changes: ChangeSet, wanted: set[str], units: frozenset[str]
+        self, root: Path, before: str, changes: ChangeSet, wanted: frozenset[str], units: frozenset[str]
     ) -> ChangeSet:
         """A part of a result whose follow-up has changed other parts that were given before: these stay as they were given,
         unless the two are too close to be told apart; then the files of `units` alone are brought up to date."""
@@ -57,9 +72,8 @@ class Given:
             return await self._workspace.between(root, before, merged.commit)
         part = await self.part(root, changes, wanted)
         step = await self._workspace.between(root, before, part.result)
-        touched = {
-            path for file in changes.files if units.intersection(file.units) for path in (file.path, file.old_path)
-        }
+        chosen = [file for file in changes.files if units.intersection(file.units)]
+        touched = {path for file in chosen for path in (file.path, file.old_path)}
         own = [unit for file in step.files if file.path in touched for unit in file.units]
         return await self.part(root, step, own)
 
@@ -74,8 +88,20 @@ class Given:
 
 def standing_units(task: Task, changes: ChangeSet) -> frozenset[str]:
     """The units of `changes` that were given and not taken back."""
-    given = {unit for landing in _stands(task, changes) for unit in landing.units}
-    return frozenset(given.intersection(changes.units))
+    return _known(task, changes).intersection(changes.units)
+
+
+def _known(task: Task, changes: ChangeSet) -> frozenset[str]:
+    """All units that were given and not taken back, those that a follow-up has changed since as well."""
+    return frozenset(unit for landing in _stands(task, changes) for unit in landing.units)
+
+
+def given_before(task: Task, changes: ChangeSet) -> str:
+    """The commit of what was given until now. A task that failed to be brought onto another base has its result on the one before."""
+    stands = _stands(task, changes)
+    if changes.base != task.base:
+        return stands[-1].result if stands else changes.base
+    return task.given or changes.base
 
 
 def _stands(task: Task, changes: ChangeSet) -> list[Landing]:

@@ -191,11 +191,13 @@ def _commits(tasks: Sequence[Task]) -> set[str]:
     found: set[str] = set()
     for task in tasks:
         sets = [changes for turn in task.turns for changes in (turn.changes, turn.own) if changes is not None]
-        found.update((task.base, *(commit for changes in sets for commit in (changes.base, changes.result))))
+        found.update(
+            (task.base, task.given, *(commit for changes in sets for commit in (changes.base, changes.result)))
+        )
         found.update(turn.start for turn in task.turns)
         found.update(task.integration.steps if task.integration is not None else ())
         for landing in task.landings:
-            found.update((landing.result, landing.before, landing.after))
+            found.update((landing.result, landing.earlier, landing.before, landing.after))
     return found - {""}
 
 

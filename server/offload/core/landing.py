@@ -10,11 +10,11 @@ from pathlib import Path
 
 from offload.core.caller import Caller
 from offload.core.consent import applied_before, consent_of, must_be_allowed, only_for_people, user_is_asked
-from offload.core.given import Given, standing_units
+from offload.core.given import Given, given_before, standing_units
 from offload.core.idempotency import landed
 from offload.core.ids import new_id
 from offload.core.ledger import Ledger
-from offload.core.live import LiveFiles, Written
+from offload.core.live import LiveFiles
 from offload.core.ports import Workspace
 from offload.core.refusals import must_rest, newest_changes, open_ask, selected
 from offload.domain.ask import DENY, Answer, AskId, AskOutcome, ModelApply, WantedApply
@@ -97,6 +97,7 @@ class Landings:
             landing = to_be_undone(task, apply_id)
             if caller.front is Front.MODEL:
                 self._may_undo(caller, task, landing)
+            given = await self._given.without(task, landing)
             now = self._clock.now()
             back = replace(landing, undone_at=now, unchanged=landing.paths, buffers=())
             if landing.before:
@@ -106,7 +107,8 @@ class Landings:
                 written = await self._live.land(root, changes, label, editor=caller.id, exact=True)
                 plan = written.plan
                 back = replace(back, paths=plan.paths, unchanged=plan.unchanged, buffers=written.buffers)
-            return await self._ledger.record(task.id, Undone(at=now, landing=landing.id)), back
+            undone = Undone(at=now, landing=landing.id, given=given)
+            return await self._ledger.record(task.id, undone), back
 
     async def reject(
         self,
@@ -154,6 +156,7 @@ class Landings:
         step = await self._given.step(task, changes, wanted.units)
         written = await self._live.land(root, step, f"Apply: {task.spec.title}", editor=caller.id)
         now, plan = self._clock.now(), written.plan
+        had = standing_units(task, changes)
         landing = Landing(
             turn=turn,
             result=step.result,
@@ -163,13 +166,14 @@ class Landings:
             key=wanted.key,
             unchanged=plan.unchanged,
             id=new_id("apply"),
-            units=_brought(task, changes, wanted.units, written),
+            units=tuple(unit for unit in wanted.units if unit not in had),
             buffers=written.buffers,
             before=plan.before,
             after=plan.after,
             wanted_hunks=wanted.hunks,
             wanted_outside=wanted.include_outside,
             by=by,
+            earlier=given_before(task, changes),
         )
         return await self._ledger.record(task.id, *also, Landed(at=now, landing=landing)), landing
 
@@ -249,10 +253,3 @@ def to_be_undone(task: Task, apply_id: str) -> Landing:
             f"task {task.id} was applied by an earlier version of offload, which kept nothing to undo it with"
         )
     return landing
-
-
-def _brought(task: Task, changes: ChangeSet, units: Sequence[str], written: Written) -> tuple[str, ...]:
-    """Those of `units` that the user did not have from an earlier landing."""
-    had, unchanged = standing_units(task, changes), set(written.plan.unchanged)
-    there = {unit for file in changes.files if file.path in unchanged for unit in file.units}
-    return tuple(unit for unit in units if unit not in had or unit not in there)

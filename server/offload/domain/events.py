@@ -218,9 +218,10 @@ class Landed(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undone(Event):
-    """The landing of this id was taken back."""
+    """The landing of this id was taken back; `given` is the commit of what the user has of the result then."""
 
     landing: str
+    given: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -229,7 +229,7 @@ def _apply(task: Task, event: Event) -> Task:  # noqa: PLR0912 - one case per ev
         case Snapshotted():
             return replace(task, base=event.base, notes=event.notes)
         case Rebased():
-            moved = replace(task, base=event.base, notes=(*task.notes, *event.notes))
+            moved = replace(task, base=event.base, notes=(*task.notes, *event.notes), given="")
             return _with_turn(moved, start=event.start, marked=event.marked)
         case Integrated():
             return replace(task, integration=event.integration)
@@ -291,9 +291,11 @@ def _apply(task: Task, event: Event) -> Task:  # noqa: PLR0912 - one case per ev
         case StopRequested():
             return replace(task, stop_requested=True)
         case Landed():
-            return replace(task, landings=(*task.landings, event.landing))
+            given = event.landing.result if event.landing.id else task.given
+            return replace(task, landings=(*task.landings, event.landing), given=given)
         case Undone():
-            return replace(task, landings=tuple(_taken_back(each, event) for each in task.landings))
+            landings = tuple(_taken_back(each, event) for each in task.landings)
+            return replace(task, landings=landings, given=event.given)
         case Rejected():
             return replace(task, rejections=(*task.rejections, event.rejection))
         case Closed():

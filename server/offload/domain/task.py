@@ -99,8 +99,9 @@ class Landing:
     those that were asked for, empty for all, `wanted_outside` says whether those out of scope were, and `key` came with them; `unchanged` are those of `paths` that held the result
     before.
 
-    `units` are the ids of the hunks and files that it brought, `buffers` those of `paths` that went to an editor's buffer, the
-    others went to disk. `result` is the commit of what the user was given of this task so far. `before` and `after` are commits
+    `units` are the ids of the hunks and files that it brought and no standing one before it, `buffers` those of `paths` that went to an editor's buffer, the
+    others went to disk. `result` is the commit of what the user was given of this task so far, `earlier` of what he had been
+    given until then. `before` and `after` are commits
     of the touched files alone, as they were and as they were left: what an undo needs, "" in records of a version without it.
     """
 
@@ -119,6 +120,7 @@ class Landing:
     wanted_hunks: tuple[str, ...] = ()
     wanted_outside: bool = False
     by: str = ""
+    earlier: str = ""
     undone_at: float | None = None
 
     def place(self, path: str) -> Place:
@@ -140,7 +142,8 @@ class Rejection:
 @dataclass(frozen=True, slots=True)
 class Task:
     """`revision` counts the task's events; `base` is the snapshot's commit in the private repository, "" before it is taken. `plan` is what its
-    result is checked by: that of the start, until somebody asks for the checks again. `integration` is that of a task that makes one result of several."""
+    result is checked by: that of the start, until somebody asks for the checks again. `given` is the commit of what the user was given of the
+    result since its base and has not undone, "" for nothing. `integration` is that of a task that makes one result of several."""
 
     id: TaskId
     spec: TaskSpec
@@ -157,6 +160,7 @@ class Task:
     stop_requested: bool = False
     landings: tuple[Landing, ...] = ()
     rejections: tuple[Rejection, ...] = ()
+    given: str = ""
     integration: Integration | None = None
     plan: CheckPlan = CheckPlan()
     closed: bool = False
