@@ -95,11 +95,12 @@ async def test_a_turn_opens_a_session_is_seen_speaks_and_ends_once(subject):
     assert end.usage.total_tokens > 0
 
 
-async def test_what_the_worker_writes_is_in_the_task_folder(subject):
+async def test_what_the_worker_writes_is_in_the_task_folder_and_said_at_the_end(subject):
     order = subject.order(subject.lines["write"]("made.txt", "words"), subject.lines["text"]("wrote"))
     events = await play(subject.worker, order)
     assert (order.folder / "made.txt").read_text() == "words"
     assert "editing made.txt" in [doing.activity.label for doing in of(events, Doing)]
+    assert [order.folder / claim for claim in events[-1].claims] == [order.folder / "made.txt"]
 
 
 async def test_the_prompt_goes_out_only_when_reading_goes_on_after_the_session_is_known(subject):
