@@ -4,7 +4,7 @@ from dataclasses import fields
 
 from offload.domain import events as module
 from offload.domain.ask import Ask, AskId, AskKind, AskOutcome
-from offload.domain.change import ChangeSet, FileChange, FileStatus
+from offload.domain.change import ChangeSet, Conflict, FileChange, FileStatus
 from offload.domain.check import Check, CheckPlan, CheckResult
 from offload.domain.events import (
     ActivityChanged,
@@ -37,7 +37,7 @@ from offload.domain.events import (
     UsageSeen,
     WorkLost,
 )
-from offload.domain.integration import Integration
+from offload.domain.integration import Integration, LeftOut, Overlap
 from offload.domain.lifecycle import fold
 from offload.domain.route import Route
 from offload.domain.task import Landing, Phase, Rejection, TaskId, TaskSpec
@@ -56,7 +56,16 @@ SAYS = {
     Created: {"spec": SPEC},
     Snapshotted: {"base": "base", "notes": ("left out: sub",)},
     Rebased: {"base": "onto", "start": "merged", "notes": ("marked: a.py",), "marked": ("a.py",)},
-    Integrated: {"integration": Integration((TASK,))},
+    Integrated: {
+        "integration": Integration(
+            order=(TASK,),
+            overlaps=(Overlap(TASK, TaskId("other"), ("a.py",), hunks=True),),
+            left_out=(LeftOut(TaskId("other"), (TASK,), (Conflict("a.py", "both sides changed it", "h1", 3),)),),
+            culprits=(TASK,),
+            probes=3,
+            steps=("c" * 40,),
+        )
+    },
     Admitted: {},
     SessionOpened: {"session": "session_1"},
     TurnSeen: {},
