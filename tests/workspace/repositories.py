@@ -5,6 +5,8 @@ import os
 import subprocess
 from pathlib import Path
 
+from offload.domain.change import ChangeSet
+
 USER = {
     "GIT_AUTHOR_NAME": "User",
     "GIT_AUTHOR_EMAIL": "user@example.com",
@@ -43,3 +45,29 @@ async def apply(workspace, root: Path, changes, buffers=None, *, exact=False):
     plan = await workspace.plan(root, changes, buffers or {}, exact=exact)
     await workspace.write(root, plan)
     return plan
+
+
+def private_of(state: Path) -> Path:
+    (private,) = (state / "repositories").iterdir()
+    return private
+
+
+def crafted(private: Path, base: str, *entries: tuple[str, bytes, bytes]) -> ChangeSet:
+    """A result that no honest git would write: entries (mode, path, content) as given, in trees made byte by byte."""
+    split = [(mode, [path] if path.startswith(b"/") else path.split(b"/"), content) for mode, path, content in entries]
+    tree = _crafted_tree(private, base, split)
+    return ChangeSet(base, git(private, "commit-tree", tree, "-m", "crafted"))
+
+
+def _crafted_tree(private: Path, base: str, entries: list[tuple[str, list[bytes], bytes]]) -> str:
+    raw = []
+    folders: dict[bytes, list[tuple[str, list[bytes], bytes]]] = {}
+    for mode, (name, *rest), content in entries:
+        if rest:
+            folders.setdefault(name, []).append((mode, rest, content))
+        else:
+            id_ = base if mode == "160000" else git(private, "hash-object", "-w", "--stdin", stdin=content)
+            raw.append(mode.encode() + b" " + name + b"\0" + bytes.fromhex(id_))
+    for name, inner in folders.items():
+        raw.append(b"40000 " + name + b"\0" + bytes.fromhex(_crafted_tree(private, base, inner)))
+    return git(private, "hash-object", "-t", "tree", "--literally", "-w", "--stdin", stdin=b"".join(raw))

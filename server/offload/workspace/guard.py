@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from offload.workspace.changes import Entry
+from offload.workspace.repository import Repository
 
 LINK, EXECUTABLE, REGULAR = "120000", "100755", "100644"
 WRITABLE = {REGULAR, EXECUTABLE, LINK}
@@ -18,16 +19,28 @@ MOST_LINKS = 40
 """How many links one path may lead through, as on Linux."""
 
 
-def forbidden(path: str) -> str:
-    """Why a result may never write to `path`, "" when it may."""
+def own_folders(repository: Repository) -> tuple[str, ...]:
+    """Where git keeps its own below the workspace under another name than `.git` (`git init --separate-git-dir`)."""
+    root = os.path.realpath(repository.root)
+    kept = {os.path.realpath(Path(file).parent) for file in (repository.objects, repository.index) if file}
+    return tuple(os.path.relpath(folder, root) for folder in kept if Path(folder).is_relative_to(root))
+
+
+def forbidden(path: str, own: Sequence[str] = ()) -> str:
+    """Why a result may never write to `path`, "" when it may; `own` are `own_folders`."""
     parts = path.split("/")
     if path.startswith("/") or "" in parts:
         return "is not a relative path"
     if "." in parts or ".." in parts:
         return 'has "." or ".." in it'
-    if any(_means_git(piece) for part in parts for piece in part.split("\\")):
+    if _is_gits(path, own):
         return "is inside of .git"
     return ""
+
+
+def _is_gits(path: str, own: Sequence[str]) -> bool:
+    pieces = path.replace("\\", "/").split("/")
+    return any(map(_means_git, pieces)) or any(f"{path}/".startswith(f"{folder}/") for folder in own)
 
 
 def _means_git(name: str) -> bool:
@@ -59,17 +72,17 @@ def _as_one(path: str, case_blind: bool) -> str:
     return unicodedata.normalize("NFC", path).casefold() if case_blind else path
 
 
-def leaves(root: Path, path: str, target: bytes, links: Mapping[str, str]) -> bool:
+def leaves(root: Path, path: str, target: bytes, links: Mapping[str, str], own: Sequence[str] = ()) -> bool:
     """Whether a link at `path` would lead out of `root`, or into git's own folder. `links` are all that come with it (path to
     target): one may lead through another."""
     led_to = os.fsdecode(target)
     parts = led_to.split("/")
     climbs = [part for part in parts if part == ".."]
     # A ".." after a name goes up from wherever that name leads, which another link may decide.
-    if led_to.startswith("/") or parts[: len(climbs)] != climbs or any(_means_git(part) for part in parts):
+    if led_to.startswith("/") or parts[: len(climbs)] != climbs or _is_gits(led_to, ()):
         return True
-    reached = _followed(root, [*path.split("/")[:-1]], led_to, links)
-    return reached is None or any(_means_git(part) for part in reached)
+    reached = _followed(root, path.split("/")[:-1], led_to, links)
+    return reached is None or _is_gits("/".join(reached), own)
 
 
 def _followed(root: Path, here: list[str], target: str, links: Mapping[str, str]) -> list[str] | None:

@@ -15,7 +15,7 @@ from offload.workspace.changes import Entry
 from offload.workspace.disk import Edit, WriteFailed, write
 from offload.workspace.forget import REFS
 from offload.workspace.git import Git, together
-from offload.workspace.guard import LINK, tangled
+from offload.workspace.guard import LINK, own_folders, tangled
 from offload.workspace.kept import File, Objects
 from offload.workspace.repository import Repository
 from offload.workspace.settle import Asked, Refused, Settled, settle
@@ -50,6 +50,7 @@ async def plan(
         {file.path: file for file in changes.files},
         _links(both),
         tangled(both.entries, repository.settings.get("core.ignorecase") == "true"),
+        await asyncio.to_thread(own_folders, repository),
     )
     settled = await together(*(_settled(asked, entry) for entry in both.entries))
     refused = [(entry.path, one) for entry, one in zip(both.entries, settled, strict=True) if isinstance(one, Refused)]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from offload.workspace.git import Git, together
-from offload.workspace.text import Text
+from offload.workspace.text import Text, form_of, read
 
 MOST_CONFLICTS = 127
 BASE, LIVE, RESULT = "base", "live", "result"
@@ -77,7 +77,7 @@ async def merge(
     """The merged text, or where the sides clash.
 
     Line ends are those of the live text, unless only the worker changed them and not `keep_ends`. Where they are mixed, in
-    the live text or with `exact` in the result, each line keeps its own.
+    the live text or with `exact` in any of them, each line keeps its own.
     """
     plain = await asyncio.to_thread(lambda: [one.plain for one in (base, live, result)])
     end = await asyncio.to_thread(_one_end, base, live, result, exact, keep_ends)
@@ -98,6 +98,24 @@ async def merge(
     return await asyncio.to_thread(_by_line, ours.stdout, theirs.stdout, (base, live, result), keep_ends)
 
 
+class NotText(Exception):
+    """One of the three is binary."""
+
+
+async def merge_bytes(
+    git: Git, private: Path, base: bytes, live: bytes, result: bytes, *, exact: bool = False
+) -> bytes | tuple[Clash, ...]:
+    """The same for what files hold, in whichever encoding. Raises `NotText`, and `UnicodeEncodeError` where the merged text does
+    not fit into the file's encoding."""
+    before, mine, made = await asyncio.to_thread(lambda: [read(content) for content in (base, live, result)])
+    if before is None or mine is None or made is None:
+        raise NotText
+    merged = await merge(git, private, before, mine, made, exact=exact)
+    if not isinstance(merged, str):
+        return merged
+    return await asyncio.to_thread(form_of(before, mine, made).holding(merged).encoded)
+
+
 def _at_once(base: bytes, live: bytes, result: bytes) -> bytes | None:
     """What needs no merge."""
     if live == base:
@@ -108,7 +126,7 @@ def _at_once(base: bytes, live: bytes, result: bytes) -> bytes | None:
 def _one_end(base: Text, live: Text, result: Text, exact: bool, keep_ends: bool) -> str | None:
     """The end that every line of the merged text has, None where lines have different ones."""
     before, mine, theirs = base.kinds, live.kinds, result.kinds
-    if len(mine) > 1 or (len(theirs) > 1 and (exact or not mine)):
+    if len(mine) > 1 or (exact and len(before | mine | theirs) > 1) or (not mine and len(theirs) > 1):
         return None
     if len(theirs) == 1 and (not mine or (mine == before and not keep_ends)):
         return next(iter(theirs))

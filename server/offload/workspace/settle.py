@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from offload.core.ports import BufferChange
 from offload.domain.change import Conflict, FileChange
@@ -13,7 +13,7 @@ from offload.workspace.disk import Edit, Live, look, runnable
 from offload.workspace.git import Git
 from offload.workspace.guard import EXECUTABLE, LINK, REGULAR, WRITABLE, forbidden, leaves
 from offload.workspace.kept import File
-from offload.workspace.merge import Clash, merge
+from offload.workspace.merge import Clash, NotText, merge, merge_bytes
 from offload.workspace.repository import Repository
 from offload.workspace.sides import Sides
 from offload.workspace.snapshot import same_text
@@ -35,7 +35,8 @@ class Refused(Exception):
 @dataclass(frozen=True, slots=True)
 class Asked:
     """What all files of one landing have in common. `changed` is the change set's files by path, `links` are all that the
-    result makes (path to target), `tangled` has a reason for each path that another one is in the way of."""
+    result makes (path to target), `tangled` has a reason for each path that another one is in the way of, and `own` are the
+    folders that are git's own."""
 
     git: Git
     repository: Repository
@@ -45,6 +46,7 @@ class Asked:
     changed: Mapping[str, FileChange]
     links: Mapping[str, str]
     tangled: Mapping[str, str]
+    own: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +83,13 @@ def _checked(asked: Asked, entry: Entry) -> Live:
     """What is at the path now, if it may be written at all."""
     root = asked.repository.root
     for path in filter(None, (entry.path, entry.old_path)):
-        if problem := forbidden(path) or asked.tangled.get(path, ""):
+        if problem := forbidden(path, asked.own) or asked.tangled.get(path, ""):
             raise Refused(problem)
     if any(mode and mode not in WRITABLE for mode in (entry.old_mode, entry.new_mode)):
         raise Refused("is a submodule, which is not applied")
     target = asked.sides.result(entry)
-    if entry.new_mode == LINK and target is not None and leaves(root, entry.path, target, asked.links):
-        raise Refused("is a link that leads out of the workspace")
+    if entry.new_mode == LINK and target is not None and leaves(root, entry.path, target, asked.links, asked.own):
+        raise Refused("is a link that leads out of the workspace or into .git")
     return _looked_at(asked, entry.path)
 
 
@@ -132,22 +134,18 @@ def _same_but_for_ends(live: Live, base: bytes | None) -> bool:
 
 
 async def _merged(asked: Asked, entry: Entry, live: bytes, base: bytes | None, result: bytes) -> bytes:
-    texts = await asyncio.to_thread(lambda: [read(one) for one in (base or b"", live, result)])
-    before, mine, made = texts
-    if before is None or mine is None or made is None:
-        raise _refused(asked, entry, MADE_TWICE if base is None else "is no text and was changed by you as well")
-    if base is None:
-        before = EMPTY
-    merged = await merge(asked.git, asked.repository.private, before, mine, made, exact=asked.exact)
-    if not isinstance(merged, str):
-        raise _clashed(asked, entry, merged, base is None)
-    form = made if (mine.encoding, mine.mark) == (before.encoding, before.mark) else mine
+    private = asked.repository.private
     try:
-        return await asyncio.to_thread(form.holding(merged).encoded)
-    except UnicodeEncodeError:
+        merged = await merge_bytes(asked.git, private, base or b"", live, result, exact=asked.exact)
+    except NotText:
         raise _refused(
-            asked, entry, f"would get characters that its encoding ({form.encoding}) does not have"
+            asked, entry, MADE_TWICE if base is None else "is no text and was changed by you as well"
         ) from None
+    except UnicodeEncodeError as problem:
+        raise _refused(asked, entry, f"would get characters that its encoding lacks ({problem.encoding})") from None
+    if not isinstance(merged, bytes):
+        raise _clashed(asked, entry, merged, base is None)
+    return merged
 
 
 def _edits(asked: Asked, entry: Entry, live: Live, content: bytes | None) -> tuple[Edit, ...]:
@@ -239,19 +237,20 @@ async def _in_buffer(asked: Asked, entry: Entry, live: Live, mine: Text, base: T
     if not isinstance(merged, str):
         raise _clashed(asked, entry, merged, not entry.old_mode)
     before, after = asked.buffers[entry.path], mine.mark.decode() + merged
-    edits = () if live.content is None else _edits(asked, entry, live, live.content)
+    content = live.content
+    if content is None and after == before and not entry.old_mode:
+        content = asked.sides.result(entry)  # the new file is on the screen already, and nowhere else
+    edits = () if content is None else _edits(asked, entry, live, content)
     if after == before:
         return _on_disk(edits)
-    mode = _outcome(edits[0], b"").mode if edits else _file(live).mode
-    permissions = edits[0].mode or 0 if edits else live.mode
-    form = await asyncio.to_thread(lambda: read(live.content or b"")) or EMPTY
-    if live.content is None:
-        form = result
+    form = result if content is None else await asyncio.to_thread(read, content) or EMPTY
+    was = _file(live)
+    shall = _outcome(edits[0], b"") if edits else was
     return Settled(
         edits,
         BufferChange(entry.path, before, after),
-        {entry.path: File(_file(live).mode, _as_saved(form, before), live.mode)},
-        {entry.path: File(mode, _as_saved(form, after), permissions)},
+        {entry.path: replace(was, content=_as_saved(form, before))},
+        {entry.path: replace(shall, content=_as_saved(form, after))},
     )
 
 

@@ -18,13 +18,16 @@ from offload.workspace.repository import Repository
 LISTED = ("diff-tree", "-r", "-z", "--raw", "--no-abbrev", *RENAMES)
 
 
+Place = tuple[str, str]
+"""A path and an object: the same object may be written in different ways at different paths."""
+
+
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """`contents` is by path and object id: the same object may be written in different ways at different paths.
-    `permissions` are those that the result keeps, by path."""
+    """The files that differ, what both sides hold, and the permissions that the result keeps, by path."""
 
     entries: Sequence[Entry]
-    contents: Mapping[tuple[str, str], bytes]
+    contents: Mapping[Place, bytes]
     permissions: Mapping[str, int]
 
     def base(self, entry: Entry) -> bytes | None:
@@ -39,24 +42,27 @@ async def sides(git: Git, repository: Repository, changes: ChangeSet, exact: boo
     encoding that the user has set."""
     listed = await git.ours(repository.private, *LISTED, *repository.only_below, changes.base, changes.result)
     found = entries(listed.stdout)
-    both = {
-        place: mode
-        for entry in found
-        for place, mode in (
-            ((entry.old_path or entry.path, entry.old), entry.old_mode),
-            ((entry.path, entry.new), entry.new_mode),
-        )
-        if mode in WRITABLE
-    }
-    raw = [place for place, mode in both.items() if exact or mode == LINK]
-    others = [place for place in both if place not in raw]
-    message = [changes.result] if exact else []
-    as_held, as_written = await together(
-        _contents(git, repository, [*(blob for _, blob in raw), *message]),
-        _contents(git, repository, [f"{blob} {_said(repository, path)}" for path, blob in others], "--filters"),
+    older = {(entry.old_path or entry.path, entry.old): entry.old_mode for entry in found if entry.old_mode in WRITABLE}
+    newer = {(entry.path, entry.new): entry.new_mode for entry in found if entry.new_mode in WRITABLE}
+    # Both at once: git takes as long to unpack two long files as a merge of them takes.
+    base, result = await together(_contents(git, repository, older, exact), _contents(git, repository, newer, exact))
+    kept = await _permissions(git, repository, changes.result) if exact else {}
+    return Sides(found, base | result, kept)
+
+
+async def _contents(git: Git, repository: Repository, wanted: Mapping[Place, str], exact: bool) -> dict[Place, bytes]:
+    raw = [place for place, mode in wanted.items() if exact or mode == LINK]
+    others = [place for place in wanted if place not in raw]
+    as_held = await _read(git, repository, [blob for _, blob in raw])
+    as_written = await _read(
+        git, repository, [f"{blob} {_said(repository, path)}" for path, blob in others], "--filters"
     )
-    kept = permissions(as_held[-1].decode(errors="replace")) if exact else {}
-    return Sides(found, dict(zip([*raw, *others], [*as_held[: len(raw)], *as_written], strict=True)), kept)
+    return dict(zip([*raw, *others], [*as_held, *as_written], strict=True))
+
+
+async def _permissions(git: Git, repository: Repository, commit: str) -> Mapping[str, int]:
+    (message,) = await _read(git, repository, [commit])
+    return permissions(message.decode(errors="replace"))
 
 
 def _said(repository: Repository, path: str) -> str:
@@ -64,7 +70,7 @@ def _said(repository: Repository, path: str) -> str:
     return f"{repository.prefix}{path}".replace("\n", "?")
 
 
-async def _contents(git: Git, repository: Repository, asked: Sequence[str], *options: str) -> Sequence[bytes]:
+async def _read(git: Git, repository: Repository, asked: Sequence[str], *options: str) -> Sequence[bytes]:
     """The contents in this order. The size that git says is that before any filter, so a random word tells where each begins."""
     if not asked:
         return ()
@@ -89,5 +95,5 @@ def _apart(output: bytes, word: bytes) -> list[bytes]:
 
 async def smudged(git: Git, repository: Repository, path: str, blob: str) -> bytes:
     """One object as git would check it out here."""
-    (content,) = await _contents(git, repository, [f"{blob} {_said(repository, path)}"], "--filters")
+    (content,) = await _read(git, repository, [f"{blob} {_said(repository, path)}"], "--filters")
     return content

@@ -30,11 +30,16 @@ class Text:
     @property
     def plain(self) -> bytes:
         """As git compares it: in UTF-8, with line feeds alone. Half characters stay as they are."""
-        return self.text.replace("\r\n", "\n").replace("\r", "\n").encode("utf-8", "surrogatepass")
+        text = self.text
+        if "\r" in text:  # asked first, because most have none and this is quick
+            text = text.replace("\r\n", "\n").replace("\r", "\n")
+        return text.encode("utf-8", "surrogatepass")
 
     @property
     def kinds(self) -> set[str]:
         """The kinds of line ends in it."""
+        if "\r" not in self.text:
+            return {"\n"} if "\n" in self.text else set()
         crlf = self.text.count("\r\n")
         counts = {"\r\n": crlf, "\r": self.text.count("\r") - crlf, "\n": self.text.count("\n") - crlf}
         return {end for end, count in counts.items() if count}
@@ -44,25 +49,42 @@ class Text:
         """Each line's end; the last line has "" when it has none."""
         return [*LINE_END.findall(self.text), ""]
 
+    @property
+    def said(self) -> str:
+        """The encoding, "" where there is nothing to tell one from another."""
+        return "" if not self.mark and self.text.isascii() else self.encoding
+
     def holding(self, text: str) -> Text:
         """Another text in the same form."""
         return replace(self, text=text)
 
     def encoded(self) -> bytes:
         """Raises `UnicodeEncodeError` for a character that the encoding lacks."""
-        return self.mark + self.text.encode(self.encoding, "surrogatepass")
+        content = self.text.encode(self.encoding, "surrogatepass")
+        return self.mark + content if self.mark else content
 
 
 EMPTY = Text("")
+
+
+def form_of(base: Text, live: Text, result: Text) -> Text:
+    """In which form a merged text is written: as the live one is, unless only the worker changed that."""
+    said, mine, made = base.said, live.said, result.said
+    encoding = made if made and mine in ("", said) else mine or said or "utf-8"
+    if encoding != "utf-8":
+        return next(text for text in (result, live, base) if text.encoding == encoding)
+    mark = result.mark if live.mark == base.mark else live.mark
+    return Text("", mark=mark if mark == codecs.BOM_UTF8 else b"")
 
 
 def read(content: bytes) -> Text | None:
     """The text that a file holds, None for a binary one. What is no Unicode is taken for Latin-1, which has a character for
     each byte."""
     marked = [(mark, encoding) for mark, encoding in MARKS if content.startswith(mark)]
-    text = Text(content.decode("latin-1"), "latin-1")
     for mark, encoding in (*marked, (b"", "utf-8")):
         with contextlib.suppress(UnicodeDecodeError):
             text = Text(content[len(mark) :].decode(encoding, "surrogatepass"), encoding, mark)
             break
+    else:
+        text = Text(content.decode("latin-1"), "latin-1")
     return None if "\0" in text.text[:LOOKED_AT] else text
