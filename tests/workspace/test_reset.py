@@ -70,6 +70,32 @@ async def test_the_folder_holds_the_commit_again_and_ignored_files_stay(workspac
     assert os.access(folder / "run.sh", os.X_OK)
 
 
+async def test_files_that_hold_what_they_shall_are_not_written_again(workspace, root, result):
+    """A worker's tools refuse to edit a file that is newer than what they have read of it."""
+    folder, changes = await result()
+    (folder / "src" / "a.py").write_text("worker\n")
+    changes = await workspace.collect("t1", root, changes.base)
+    names = ("b.txt", "new.py", "run.sh", "src/a.py")
+    before = {name: (folder / name).stat().st_mtime_ns for name in names}
+    (folder / "run.sh").write_text("changed by a check\n")
+    (folder / "left.txt").write_text("x\n")
+    await back(workspace, root, changes)
+
+    after = {name: (folder / name).stat().st_mtime_ns for name in names}
+    assert [name for name in names if after[name] != before[name]] == ["run.sh"]
+
+
+async def test_a_pipe_in_the_place_of_a_file_is_a_file_again(workspace, root, result):
+    folder, changes = await result()
+    for name in ("b.txt", "new.py"):
+        (folder / name).unlink()
+        os.mkfifo(folder / name)
+    await back(workspace, root, changes)
+
+    assert (folder / "b.txt").read_text() == "b\n"
+    assert (folder / "new.py").read_text() == "new\n"
+
+
 async def test_the_workers_git_stands_on_the_base_and_shows_what_differs_from_it(workspace, root, result):
     folder, changes = await result()
     (folder / "src" / "a.py").unlink()

@@ -12,7 +12,7 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from offload.domain.change import FileStatus
 from offload.domain.errors import GitFailed
 from offload.workspace.changes import RAW, Entry, entries
 from offload.workspace.git import Git, together
-from offload.workspace.index import copy_index, not_behind_links, put
+from offload.workspace.index import copy_index, not_behind_links, put, take_in
 from offload.workspace.repository import Repository
 from offload.workspace.tasks import Place, furnish, opened, touched
 
@@ -41,17 +41,22 @@ async def reset(git: Git, place: Place, base: str, commit: str) -> None:
         index, own_index = Path(scratch, "index"), Path(scratch, "own")
         await asyncio.to_thread(copy_index, place.index, index)
         await asyncio.to_thread(_unlock, clone)
-        (_, new), printed = await together(
+        (tracked, new), printed = await together(
             touched(git, repository, place, index), git.ours(repository.private, *RAW, base, commit)
         )
         differing = entries(printed.stdout)
         gone = [entry for entry in differing if entry.status is FileStatus.DELETED]
-        await asyncio.to_thread(clear, clone, [*new, *(entry.path for entry in gone)])
+        come = {entry.path for entry in differing if entry.status is FileStatus.ADDED}
+        left = [path for path in new if path not in come]
+        await asyncio.to_thread(clear, clone, [*left, *(entry.path for entry in gone)])
+        # Known to the index, those that hold what they shall are not written: a worker's tools look at the times of files.
+        known = await asyncio.to_thread(_readable, clone, [*tracked, *come.intersection(new)])
+        await take_in(git, repository, clone, index, known)
         await _read_tree(git, repository, clone, index, commit, "-u")
         (clone / repository.prefix).mkdir(parents=True, exist_ok=True)
         await asyncio.to_thread(copy_index, index, own_index)
         await _read_tree(git, repository, clone, own_index, base)
-        await put(git, repository, index, _still_known(gone, differing))
+        await put(git, repository, index, _still_known(gone, come))
         await _put_in_order(git, repository, place, own_index, base)
         beside = place.index.with_suffix(".new")
         await asyncio.to_thread(copy_index, index, beside)
@@ -94,15 +99,24 @@ def clear(clone: Path, paths: Sequence[str]) -> None:
                 (clone / folder).rmdir()
 
 
-def _still_known(gone: Sequence[Entry], differing: Iterable[Entry]) -> list[tuple[str, str, str]]:
+def _readable(clone: Path, paths: Sequence[str]) -> list[str]:
+    """The files and links among `paths` that an index can take in."""
+    there = not_behind_links(clone, paths)
+    return [
+        path
+        for path in there
+        if (clone / path).is_symlink() or ((clone / path).is_file() and os.access(clone / path, os.R_OK))
+    ]
+
+
+def _still_known(gone: Sequence[Entry], come: Collection[str]) -> list[tuple[str, str, str]]:
     """The files of the base that are not there: should the worker make one again that is ignored, it is seen all the same.
     One that has a file in the place of its folder, or a folder in its own, cannot be in the same index."""
-    come = {entry.path for entry in differing if entry.status is FileStatus.ADDED}
-    taken = come.union(*(_above(path) for path in come))
+    taken = {*come, *chain.from_iterable(map(_above, come))}
     return [
         (entry.old_mode, entry.old, entry.path)
         for entry in gone
-        if entry.path not in taken and come.isdisjoint(_above(entry.path))
+        if entry.path not in taken and not any(folder in come for folder in _above(entry.path))
     ]
 
 
