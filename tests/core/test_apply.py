@@ -9,7 +9,7 @@ from offload.core.documents import Document
 from offload.domain.errors import ApplyRefused, GitFailed, InvalidRequest, StorageFailed, WrongPhase
 from offload.domain.review import ReviewState, Selection, review
 from offload.domain.task import Phase, Place
-from tests.core.results import TEXT, apply, changed, editor, follow_up, on_disk, reject, result, undo
+from tests.core.results import TEXT, apply, changed, editor, follow_up, on_disk, reject, result, undo, writes
 from tests.fakes.house import open_house
 from tests.fakes.workspace import FakeWorkspace
 
@@ -150,6 +150,67 @@ async def test_a_file_of_a_follow_up_leaves_what_was_applied_of_other_files_wher
     _, landing = await apply(house, task, paths=("b.txt",))
     assert (on_disk(house), on_disk(house, "b.txt")) == (changed(2), changed(4, word="better"))
     assert landing.paths == ("b.txt",)
+
+
+async def test_what_stands_is_given_once_more_beside_what_a_follow_up_replaced(house):
+    """Both are named; b.txt has lost what was applied, a.txt holds a part that is no part of the result any more."""
+    task = await result(house, {"a.txt": changed(2), "b.txt": changed(4)})
+    await apply(house, task)
+    task = await follow_up(house, task, {"a.txt": changed(2, word="better")})
+    (house.root / "b.txt").write_text(TEXT)
+    await apply(house, task, paths=("b.txt",))
+    assert (on_disk(house), on_disk(house, "b.txt")) == (changed(2), changed(4))
+    (house.root / "b.txt").write_text(TEXT)
+    await apply(house, task, paths=("a.txt", "b.txt"))
+    assert (on_disk(house), on_disk(house, "b.txt")) == (changed(2, word="better"), changed(4))
+
+
+async def test_what_stands_is_given_once_more_where_it_is_too_close_to_what_was_replaced(house):
+    task = await result(house, {"a.txt": APART, "b.txt": changed(9)})
+    await apply(house, task)
+    better = changed(2).replace("line 30\n", "better 30\n")
+    task = await follow_up(house, task, {"a.txt": better})
+    (house.root / "a.txt").write_text(TEXT.replace("line 30\n", "changed 30\n"))
+    await refused(house, task, units(task)[0], match="a.txt")
+    (house.root / "a.txt").write_text(APART)
+    _, landing = await apply(house, task)
+    assert (on_disk(house), landing.paths) == (better, ("a.txt",))
+
+
+async def test_a_result_that_was_brought_onto_newer_files_is_applied_to_them(house):
+    """What was applied is in those files, so nothing of it counts as given."""
+    task = await result(house, {"a.txt": changed(2)})
+    _, one = await apply(house, task)
+    (house.root / "b.txt").write_text(changed(20, word="mine"))
+    house.worker.script = writes({"c.txt": "new\n"})
+    await house.delegation.continue_(house.caller, task.id, "more", onto="files")
+    task = await house.rested(task.id)
+    assert ([file.path for file in task.turn.changes.files], task.given) == (["c.txt"], "")
+    task, two = await apply(house, task)
+    assert (two.paths, task.given) == (("c.txt",), two.result)
+    task, _ = await undo(house, task, one.id)
+    assert (on_disk(house), on_disk(house, "c.txt"), task.given) == (TEXT, "new\n", two.result)
+
+
+async def test_a_task_that_could_not_be_brought_onto_newer_files_keeps_its_result_and_what_was_given(tmp_path):
+    class Unreadable(FakeWorkspace):
+        base = ""
+
+        async def collect(self, task, root, base):
+            if base != (self.base or base):
+                raise GitFailed("the index is damaged")
+            return await super().collect(task, root, base)
+
+    workspace = Unreadable(tmp_path / "state")
+    async with open_house(tmp_path, files={"a.txt": TEXT, "b.txt": TEXT}, workspace=workspace) as house:
+        task = await result(house, {"a.txt": changed(2), "b.txt": changed(4)})
+        _, one = await apply(house, task, paths=("a.txt",))
+        workspace.base = task.base
+        await house.delegation.continue_(house.caller, task.id, "more", onto="files")
+        task = await house.rested(task.id)
+        assert (task.phase, task.turn.changes, task.base != task.turns[0].changes.base) == (Phase.FAILED, None, True)
+        _, two = await apply(house, task)
+        assert (two.paths, two.earlier, on_disk(house, "b.txt")) == (("b.txt",), one.result, changed(4))
 
 
 async def test_what_was_undone_does_not_count_as_given(house):

@@ -37,7 +37,7 @@ class Given:
 
     async def without(self, task: Task, landing: Landing) -> str:
         """The commit of what is given when this landing is undone."""
-        if landing.earlier == landing.result or _made_of(task, landing).base != task.base:
+        if _made_of(task, landing).base != task.base:
             return task.given
         if task.given == landing.result:
             return landing.earlier
