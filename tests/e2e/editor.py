@@ -3,14 +3,19 @@
 import asyncio
 import os
 from contextlib import asynccontextmanager
+from functools import partial
 
 import psutil
+from attrs import evolve
 from lsprotocol import types
 from pygls.protocol import default_converter
 from pygls.protocol.json_rpc import JsonRPCNotification, JsonRPCRequestMessage, JsonRPCResponseMessage
 from pytest_lsp.client import LanguageClient, register_lsp_features
 from pytest_lsp.protocol import LanguageClientProtocol
 
+from offload.domain.text import Encoding
+from offload.lsp.documents import path_of
+from offload.lsp.text_buffer import TextBuffer
 from tests.e2e.stage import BOUND_S, OFFLOAD
 
 TASK_CHANGED = "offload/taskChanged"
@@ -24,6 +29,15 @@ CAPABILITIES = types.ClientCapabilities(
         code_lens=types.CodeLensWorkspaceClientCapabilities(refresh_support=True)
     ),
     text_document=types.TextDocumentClientCapabilities(code_lens=types.CodeLensClientCapabilities()),
+)
+
+EDITING = evolve(
+    CAPABILITIES,
+    workspace=evolve(
+        CAPABILITIES.workspace,
+        apply_edit=True,
+        workspace_edit=types.WorkspaceEditClientCapabilities(document_changes=True),
+    ),
 )
 
 
@@ -54,9 +68,11 @@ class Editor(LanguageClient):
     def __init__(self):
         super().__init__(converter_factory=_converter, protocol_cls=_Protocol)
         register_lsp_features(self)
+        self.feature(types.WORKSPACE_APPLY_EDIT)(partial(self.apply))  # pygls marks it, and a method cannot be marked
         self.feature(TASK_CHANGED)(lambda _: None)
         self.feature(types.WORKSPACE_CODE_LENS_REFRESH)(lambda _: None)
         self.log = []
+        self.screen = {}
         self._news = asyncio.Event()
 
     def heard(self, method, params):
@@ -117,8 +133,34 @@ class Editor(LanguageClient):
             return await self.protocol.send_request_async(method, params)
 
     def open(self, path, text=None):
-        item = types.TextDocumentItem(path.as_uri(), "python", 1, path.read_text() if text is None else text)
+        text = path.read_text() if text is None else text
+        self.screen[path.as_uri()] = (1, text)
+        item = types.TextDocumentItem(path.as_uri(), "python", 1, text)
         self.text_document_did_open(types.DidOpenTextDocumentParams(item))
+
+    def type(self, path, text):
+        """The user changes the document as a whole."""
+        version, _ = self.screen[path.as_uri()]
+        self.screen[path.as_uri()] = (version + 1, text)
+        identifier = types.VersionedTextDocumentIdentifier(version + 1, path.as_uri())
+        change = types.TextDocumentContentChangeWholeDocument(text)
+        self.text_document_did_change(types.DidChangeTextDocumentParams(identifier, [change]))
+
+    def text(self, path):
+        """What is on the screen."""
+        return self.screen[path.as_uri()][1]
+
+    def apply(self, params):
+        """Take an edit of the server, unless one of its documents has another version."""
+        changes = params.edit.document_changes
+        if any(self.screen[each.text_document.uri][0] != each.text_document.version for each in changes):
+            return types.ApplyWorkspaceEditResult(applied=False)
+        for each in changes:
+            buffer = TextBuffer(self.screen[each.text_document.uri][1], None, Encoding.UTF_16)
+            for edit in sorted(each.edits, key=lambda edit: edit.range.start.line, reverse=True):
+                buffer.apply(edit.range, edit.new_text)
+            self.type(path_of(each.text_document.uri), buffer.text)
+        return types.ApplyWorkspaceEditResult(applied=True)
 
     def save(self, path, text):
         path.write_text(text)
@@ -151,7 +193,7 @@ class Editor(LanguageClient):
 
 
 @asynccontextmanager
-async def editing(stage, project, *, by_a_shell=False, environ=None):
+async def editing(stage, project, *, by_a_shell=False, environ=None, takes_edits=False):
     """An editor with `project` open, initialized. `by_a_shell`: a process between it and the front, which can be killed."""
     editor = Editor()
     command = ["/bin/sh", "-c", '"$0" lsp; exit', str(OFFLOAD)] if by_a_shell else [str(OFFLOAD), "lsp"]
@@ -159,7 +201,7 @@ async def editing(stage, project, *, by_a_shell=False, environ=None):
     try:
         folder = types.WorkspaceFolder(project.as_uri(), project.name)
         params = types.InitializeParams(
-            CAPABILITIES,
+            EDITING if takes_edits else CAPABILITIES,
             client_info=types.ClientInfo("an editor of tests", "1"),
             process_id=editor.process.pid if by_a_shell else os.getpid(),
             root_uri=project.as_uri(),

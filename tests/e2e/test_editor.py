@@ -48,7 +48,7 @@ async def progress_of(editor, state="end"):
 
 
 async def test_a_block_on_the_screen_is_delegated_watched_and_applied(stage, project, model):
-    """What is not saved yet is what the worker sees; what it changed lands only once that is saved."""
+    """What is not saved yet is what the worker sees, and what it changed is merged with what was typed meanwhile."""
     file = project / "shapes.py"
     gate = model.gate("editor-whole")
     screen = with_steps(
@@ -57,7 +57,7 @@ async def test_a_block_on_the_screen_is_delegated_watched_and_applied(stage, pro
         edit("shapes.py", 'f"<{name}>"', 'f"[{name}]"'),
         "::gate editor-whole The area is covered.",
     )
-    async with editing(stage, project) as editor:
+    async with editing(stage, project, takes_edits=True) as editor:
         editor.open(file, screen)
         offered = await editor.actions(file, 1)
         started = await editor.execute(offered[DELEGATE])
@@ -91,19 +91,44 @@ async def test_a_block_on_the_screen_is_delegated_watched_and_applied(stage, pro
         }  # fmt: skip
         assert file.read_text() == SOURCE, "nothing lands by itself"
 
+        editor.type(file, "# typed meanwhile\n" + screen)
+        landed = await editor.ask("offload/applyTask", task_id=task_id, include_outside=True)
+        assert {each["path"]: each["place"] for each in landed["files"]} == {
+            "shapes.py": "buffer",
+            "tests/test_area.py": "disk",
+        }
+        assert editor.text(file) == "# typed meanwhile\n" + screen.replace('f"<{name}>"', 'f"[{name}]"')
+        assert file.read_text() == SOURCE, "an open file is saved by its user alone"
+        assert (project / "tests/test_area.py").read_text() == TESTS
+        await editor.lens_saying(file.as_uri(), "applied: 2 files")
+
+        undo = types.Command("undo", "offload.undo", arguments=[{"task_id": task_id}])
+        await editor.execute(undo)
+        assert editor.text(file) == "# typed meanwhile\n" + screen
+        assert not (project / "tests/test_area.py").exists()
+        await editor.lens_saying(file.as_uri(), "ready: 2 files")
+
+
+async def test_in_an_editor_that_takes_no_edits_a_file_must_be_saved_first(stage, project, model):
+    file = project / "shapes.py"
+    async with editing(stage, project) as editor:
+        editor.open(file)
+        steps = brief(read("shapes.py"), edit("shapes.py", 'f"<{name}>"', 'f"[{name}]"'), "Done.")
+        task_id = (await editor.ask("offload/startTask", brief=steps))["task_id"]
+        await editor.task_in(task_id, "ready")
+        typed = "# typed\n" + SOURCE
+        editor.type(file, typed)
         with pytest.raises(JsonRpcException) as refused:
             await editor.ask("offload/applyTask", task_id=task_id)
         assert refused.value.data["code"] == "apply_refused"
         assert [reason.partition(":")[0] for reason in refused.value.data["reasons"]] == ["shapes.py"]
         assert "save" in refused.value.data["reasons"][0]
-        assert not (project / "tests").exists(), "all or nothing"
+        assert file.read_text() == SOURCE
 
-        editor.save(file, screen)
-        applied = await editor.ask("offload/applyTask", task_id=task_id)
-        assert applied["paths"] == ["shapes.py", "tests/test_area.py"]
-        assert file.read_text() == screen.replace('f"<{name}>"', 'f"[{name}]"')
-        assert (project / "tests/test_area.py").read_text() == TESTS
-        await editor.lens_saying(file.as_uri(), "applied: 2 files")
+        editor.save(file, typed)
+        landed = await editor.ask("offload/applyTask", task_id=task_id)
+        assert [each["place"] for each in landed["files"]] == ["disk"]
+        assert file.read_text() == typed.replace('f"<{name}>"', 'f"[{name}]"')
 
 
 async def test_the_users_cancel_of_the_progress_stops_the_task(stage, project, model):
