@@ -6,7 +6,7 @@ import pytest
 
 from offload.core.caller import Caller
 from offload.domain.ask import ModelApply
-from offload.domain.errors import ApplyForbidden, ApplyRefused, NothingToUndo, WrongPhase
+from offload.domain.errors import ApplyForbidden, ApplyRefused, NothingToUndo, StorageFailed, WrongPhase
 from offload.domain.events import Landed
 from offload.domain.review import ReviewState, review
 from offload.domain.task import Front, Landing
@@ -143,6 +143,19 @@ async def test_an_apply_of_an_earlier_version_cannot_be_undone(house):
         await undo(house, task)
     await apply(house, task)
     assert on_disk(house) == APART
+
+
+async def test_an_undo_that_could_not_be_recorded_is_recorded_by_the_next_one(house):
+    """A hub that ends between the writing and its record leaves the files as they were before the apply."""
+    task = await result(house, {"a.txt": APART})
+    await apply(house, task)
+    house.journal.fail_with = "The disk is full."
+    with pytest.raises(StorageFailed):
+        await undo(house, task)
+    house.journal.fail_with = ""
+    assert on_disk(house) == TEXT
+    task, back = await undo(house, task)
+    assert (back.unchanged, task.landings[0].undone_at) == (("a.txt",), house.clock.now())
 
 
 async def test_nothing_is_undone_while_a_turn_runs(house):

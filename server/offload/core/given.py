@@ -32,7 +32,7 @@ class Given:
         wanted = known.union(units).intersection(changes.units)
         if len(wanted) == len(changes.units) or known <= wanted:
             part = await self.part(root, changes, wanted)
-            return await self._workspace.between(root, before, part.result)
+            return part if part.base == before else await self._workspace.between(root, before, part.result)
         return await self._beside(root, before, changes, wanted, frozenset(units))
 
     async def without(self, task: Task, landing: Landing) -> str:
