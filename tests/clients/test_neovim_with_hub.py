@@ -127,14 +127,14 @@ def test_a_block_is_delegated_watched_looked_at_and_applied(start_neovim, projec
         editor.command("OffloadDiff")
         editor.until("vim.bo.filetype == 'diff'")
         patch = editor.lua("return vim.api.nvim_buf_get_lines(0, 0, -1, true)")
-        assert "+++ b/tests/test_money_price.py" in patch
+        assert "+++ b/tests/test_money.py" in patch
         editor.command("close")
 
         editor.command("OffloadApply")
         wait_for_mark(editor, "applied: 1 file")
-        assert (project / "tests" / "test_money_price.py").exists()
+        assert (project / "tests" / "test_money.py").exists()
         editor.until("#said > 0")  # the news of the change can come before the answer
-        assert editor.said() == ["offload: applied: tests/test_money_price.py on disk"]
+        assert editor.said() == ["offload: applied: tests/test_money.py on disk"]
         # The hub and its OpenCode end before their model does, and the editor does not start them again.
         editor.lua("vim.lsp.enable('offload', false)")
         hub.stop(dict(os.environ) | hub_environment)

@@ -332,6 +332,20 @@ async def test_a_model_that_wants_to_apply_is_answered_where_the_change_is(house
     assert not house.delegation.get(task.id).asks
 
 
+async def test_a_conflict_of_what_a_model_may_apply_is_shown_too(house, connect, file, write):
+    model = Caller(Front.MODEL, "mcp-1", house.root, "claude")
+    house.caller = model
+    task = await write({"values.py": changed(10)})
+    with pytest.raises(ApplyForbidden):
+        await house.delegation.apply(model, task.id)
+    file.write_text("mine\n")
+    editor = await connect({})
+    allow = {"task_id": task.id, "choice": "allow"}
+    await editor.error("workspace/executeCommand", {"command": "offload.answer", "arguments": [allow]})
+    assert "--- yours\nmine\n" in said(editor)[0]
+    assert file.read_text() == "mine\n"
+
+
 async def test_a_model_without_a_block_is_answered_at_the_changed_lines(house, connect, file, write):
     model = Caller(Front.MODEL, "mcp-1", house.root, "claude")
     house.caller = model

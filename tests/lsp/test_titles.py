@@ -56,7 +56,20 @@ WORKING = task(Phase.WORKING, started_at=100.0)
         (replace(WORKING, activity=Activity(ActivityKind.THINKING)), Live(), "working: thinking (12 s)"),
         (replace(WORKING, asks={ASK.id: ASK}), Live(), "waits for you: bash: rm -r build (12 s)"),
         (task(Phase.CHECKING, started_at=200.0), Live(), "checking the result (0 s)"),
-        (task(Phase.CANCELLING, started_at=52.0), Live(), "stopping (1:00)"),
+        (
+            replace(
+                task(Phase.CHECKING, started_at=200.0), activity=Activity(ActivityKind.TOOL, "running the check a")
+            ),
+            Live(),
+            "checking the result: running the check a (0 s)",
+        ),
+        (
+            replace(
+                task(Phase.CANCELLING, started_at=52.0), activity=Activity(ActivityKind.TOOL, "running the check a")
+            ),
+            Live(),
+            "stopping (1:00)",
+        ),
         (task(Phase.RECOVERING), Live(), "recovering"),
         (task(Phase.READY, changes=CHANGES), Live(), "ready: 1 file +40 -0, not checked"),
         (task(Phase.READY, changes=replace(CHANGES, files=(ONE, ONE))), Live(), "ready: 2 files +80 -0, not checked"),

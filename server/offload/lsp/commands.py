@@ -51,6 +51,10 @@ async def _undo(editor: Editor, argument: Any) -> dict[str, Any]:
     return result
 
 
+async def _answer(editor: Editor, argument: Any) -> dict[str, Any]:
+    return await _landed(editor, "answer_task", argument)  # "allow" to a model that wants to apply does that
+
+
 async def _landed(editor: Editor, operation: str, argument: Any) -> dict[str, Any]:
     """Where it conflicts with what the person has, both sides are shown."""
     try:
@@ -93,7 +97,7 @@ COMMANDS: dict[str, Command] = {
     CONTINUE: _operation("continue_task"),
     RESUME: _operation("resume_task"),
     CANCEL: _operation("cancel_task"),
-    ANSWER: _operation("answer_task"),
+    ANSWER: _answer,
     APPLY: _apply,
     REJECT: _operation("reject_task"),
     UNDO: _undo,
