@@ -78,7 +78,8 @@ async def test_a_stop_ends_the_set_up_and_no_worker_is_begun(tmp_path):
     async with open_house(tmp_path, projects=project(), checks=checks) as house:
         task = await house.start(WRITE)
         await checks.waiting.wait()
-        assert house.delegation.get(task.id).phase is Phase.STARTING
+        begun = house.delegation.get(task.id)
+        assert (begun.phase, begun.activity.label) == (Phase.STARTING, "running the set-up")
         await house.delegation.cancel(house.caller, task.id)
         task = await house.rested(task.id)
         assert (task.phase, house.worker.orders, house.defects) == (Phase.CANCELLED, [], [])

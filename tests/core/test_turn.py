@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from offload.core.limits import Limits
-from offload.core.ports import Doing, Opened, Said, Seen
+from offload.core.ports import Opened, Said, Seen, Used
 from offload.core.record import RETRY_STORAGE_S
 from offload.domain.ask import Answer
 from offload.domain.errors import GitFailed, NotAWorkspace, TurnLost, UnknownAsk, UnknownModel, WorkerMissing
@@ -270,13 +270,13 @@ async def test_a_worker_that_nobody_can_follow_is_stopped(tmp_path):
     async def around(events):
         async for event in events:
             if isinstance(event, Seen):
-                yield Doing(Activity(ActivityKind.THINKING))
+                yield Used(Usage(1), Route("fake"))
             yield event
 
     async with open_house(tmp_path, worker=TroubledWorker(around=around)) as house:
         task = await house.rested((await house.start("::gate door")).id)
         assert task.turn.failure.code == "defect"
-        assert "ActivityChanged cannot happen to a task that is starting" in task.turn.failure.message
+        assert "UsageSeen cannot happen to a task that is starting" in task.turn.failure.message
         assert house.worker.stopped == [task.turn.id]
         assert [what for what, _ in house.defects] == [f"task {task.id}"]
 

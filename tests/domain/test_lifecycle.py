@@ -68,6 +68,7 @@ PLAN = {
     (QUEUED, StopRequested): CANCELLED,
     (QUEUED, TurnFailed): FAILED,
     (QUEUED, WorkLost): RECOVERING,
+    (STARTING, ActivityChanged): STARTING,
     (STARTING, Rebased): STARTING,
     (STARTING, SessionOpened): STARTING,
     (STARTING, TurnSeen): WORKING,
@@ -107,6 +108,7 @@ PLAN = {
     (CANCELLING, WorkLost): RECOVERING,
     (CANCELLING, CannotResume): CANCELLED,
     (RECOVERING, Snapshotted): RECOVERING,
+    (RECOVERING, ActivityChanged): RECOVERING,
     (RECOVERING, Rebased): RECOVERING,
     (RECOVERING, SessionOpened): RECOVERING,
     (RECOVERING, TurnSeen): WORKING,
@@ -254,6 +256,12 @@ def test_what_the_formatter_changed_is_a_part_of_the_result():
     assert (turn.changes.result, turn.own) == ("formatted", own)
     turn = advance(task_in(CHECKING), event(ChecksEnded)).turn
     assert (turn.changes, turn.own) == (CHANGES, None)
+
+
+def test_what_was_done_before_the_worker_came_is_over_when_it_is_seen():
+    task = advance(task_in(STARTING), event(ActivityChanged))
+    assert task.activity == SAYS[ActivityChanged]["activity"]
+    assert advance(task, event(TurnSeen)).activity is None
 
 
 def test_the_worker_asks_nothing_and_does_nothing_while_its_result_is_checked():

@@ -92,7 +92,7 @@ class Model:
             SessionOpened: now in ("started", "lost") or self.stopping,
             TurnSeen: now in ("started", "lost") or self.stopping,
             TurnEnded: now in ("seen", "lost") or self.stopping,
-            ActivityChanged: now in ("seen", "checking") or self.stopping,
+            ActivityChanged: now in ("started", "seen", "checking", "lost") or self.stopping,
             Integrated: now in ("seen", "checking") or self.stopping,
             ChecksEnded: now == "checking" or self.stopping,
             Stopped: now == "lost" or self.stopping,

@@ -28,6 +28,9 @@ const PLAIN: Readonly<Partial<Record<Phase, string>>> = {
   cancelling: "stopping",
 };
 
+/** The phases in which something goes on that can be told. */
+const DOING: ReadonlySet<Phase> = new Set<Phase>(["starting", "working", "checking"]);
+
 const CHECKED: Readonly<Record<Checked, string>> = {
   not_checked: "not checked",
   passed: "checked",
@@ -101,7 +104,7 @@ function live(task: TaskView): Said {
   let text = PLAIN[task.phase] ?? task.phase;
   if (task.place != null) {
     text += `, place ${task.place}`;
-  } else if (task.phase === "working" && task.activity) {
+  } else if (DOING.has(task.phase) && task.activity) {
     text += `: ${task.activity.label || task.activity.kind}`;
   }
   return { text, level: "live" };

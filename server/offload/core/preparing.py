@@ -16,9 +16,9 @@ from offload.core.record import Record
 from offload.core.run import Run
 from offload.domain.change import ChangeSet, Conflict
 from offload.domain.check import Check, told
-from offload.domain.events import Rebased
+from offload.domain.events import ActivityChanged, Rebased
 from offload.domain.task import Phase, Task, TaskId
-from offload.domain.turn import Failure, Turn
+from offload.domain.turn import Activity, ActivityKind, Failure, Turn
 
 FILES = "files"  # what a follow-up is brought onto: the user's own files as they are then
 SETUP = "setup"
@@ -111,6 +111,9 @@ class Preparing:
 
     async def _set_up(self, task: Task, run: Run, root: Path, folder: Path, base: str) -> str:
         """The commit that the folder holds when the project's command has run in it."""
+        activity = Activity(ActivityKind.TOOL, "running the set-up")
+        changed = ActivityChanged(at=self._ledger.clock.now(), turn=run.turn, activity=activity)
+        await self._record.event(task.id, changed)
         check = Check(SETUP, task.spec.setup)
         result = await run.interruptible(lambda: self._checks.run(folder, check, run.environment))
         if not result.passed:

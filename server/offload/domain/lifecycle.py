@@ -98,6 +98,7 @@ TRANSITIONS: Mapping[Phase, Mapping[type[Event], Target]] = {
         WorkLost: Phase.RECOVERING,
     },
     Phase.STARTING: {
+        ActivityChanged: Phase.STARTING,
         Rebased: Phase.STARTING,
         SessionOpened: Phase.STARTING,
         TurnSeen: _seen,
@@ -146,6 +147,7 @@ TRANSITIONS: Mapping[Phase, Mapping[type[Event], Target]] = {
     },
     Phase.RECOVERING: {
         Snapshotted: Phase.RECOVERING,
+        ActivityChanged: Phase.RECOVERING,
         Rebased: Phase.RECOVERING,
         SessionOpened: Phase.RECOVERING,
         TurnSeen: _seen,
@@ -300,8 +302,8 @@ def _apply(task: Task, event: Event) -> Task:  # noqa: PLR0912 - one case per ev
             return replace(task, rejections=(*task.rejections, event.rejection))
         case Closed():
             return replace(_withdrawn(task, event.at), closed=True)
-        case _:  # TurnSeen says only that the phase changed.
-            return task
+        case _:  # TurnSeen: what was done before the worker came is over.
+            return replace(task, activity=None)
 
 
 def _survival(survivors: Iterable[Survivor]) -> str:

@@ -50,7 +50,7 @@ def state(task: Task, live: Live, now: float) -> str:
         text = f"waits for you: {short(f'{ask.subject}: {ask.detail}')}"
         if not task.live:  # It has ended: what is asked is whether a model may apply the result.
             return text
-    elif task.activity is not None and task.phase is Phase.WORKING:
+    elif task.activity is not None and task.phase in (Phase.STARTING, Phase.WORKING, Phase.CHECKING):
         text += f": {short(task.activity.label or task.activity.kind)}"
     if task.live and turn.started_at is not None:
         text += f" ({words.seconds(max(0.0, now - turn.started_at))})"

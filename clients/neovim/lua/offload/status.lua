@@ -15,6 +15,9 @@ local PLAIN = {
   cancelling = 'stopping',
 }
 
+--- The phases in which something goes on that can be told.
+local DOING = { starting = true, working = true, checking = true }
+
 ---@type table<offload.Checked, string>
 local CHECKED = {
   not_checked = 'not checked',
@@ -62,7 +65,7 @@ local function live(task)
   local text = PLAIN[task.phase] or task.phase
   if task.place then
     text = ('%s, place %d'):format(text, task.place)
-  elseif task.phase == 'working' and task.activity then
+  elseif DOING[task.phase] and task.activity then
     text = ('%s: %s'):format(text, task.activity.label ~= '' and task.activity.label or task.activity.kind)
   end
   return text, 'live'
