@@ -16,6 +16,7 @@ from offload.domain.change import ChangeSet
 from offload.domain.errors import ApplyRefused, InvalidRequest, OffloadError
 
 TRIES = 3
+NOTHING = "Nothing was written. "
 
 Reasons = Sequence[tuple[str, str]]
 
@@ -91,7 +92,7 @@ class LiveFiles:
                 return Written(plan, tuple(path for path in plan.paths if path in holders and path not in written))
             except _GivenUp as given_up:
                 if not isinstance(given_up, _Moved) or tries == TRIES:
-                    raise ApplyRefused(f"Nothing was written. {_told(given_up.reasons)}.", given_up.reasons) from None
+                    raise ApplyRefused(f"{NOTHING}{_told(given_up.reasons)}.", given_up.reasons) from None
 
     async def _holders(self, root: Path, changes: ChangeSet, editor: str) -> dict[str, _Holder]:
         """The documents that are to be changed, by path."""
@@ -150,7 +151,7 @@ class LiveFiles:
             await self._put_back(attempt, _told(given_up.reasons))
             raise
         except OffloadError as error:
-            await self._put_back(attempt, str(error))
+            await self._put_back(attempt, str(error).removeprefix(NOTHING).removesuffix("."))
             raise
 
     async def _look_at_the_rest(self, attempt: _Try) -> None:
@@ -194,11 +195,13 @@ class LiveFiles:
         texts = {path: document.text for path, document in documents.items() if document is not None}
         if texts == {each.path: each.after for each in changes}:
             return True
+        if texts.keys() != documents.keys():
+            return False
         try:
             plan = await self._workspace.plan(attempt.root, attempt.changes, texts, exact=attempt.exact)
         except ApplyRefused:
             return False
-        return texts.keys() == documents.keys() and texts.keys() <= set(plan.unchanged)
+        return texts.keys() <= set(plan.unchanged)
 
     async def _put_back(self, attempt: _Try, why: str) -> None:
         """Take back what editors have done. Raises `ApplyRefused` naming what stays, and `why` it should not."""
