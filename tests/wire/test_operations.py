@@ -65,6 +65,16 @@ async def test_a_task_is_started_waited_for_read_applied_and_closed(house, do):
     assert [task.task_id for task in (await do("show_tasks", closed=True)).tasks] == [started.task_id]
 
 
+async def test_changes_are_told_of_the_files_that_were_asked_for(do):
+    started = await do("start_task", brief="::write a.txt one\n::write b.txt two", wait_s=45)
+    files = (await do("get_changes", task_id=started.task_id)).changes.files
+    assert [file.path for file in files] == ["a.txt", "b.txt"]
+    for wanted in ({"paths": ["b.txt"]}, {"hunks": [files[1].file_id]}):
+        given = await do("get_changes", task_id=started.task_id, **wanted)
+        assert given.changes.files == [files[1]]
+        assert ("one" in given.patch, "two" in given.patch) == (False, True)
+
+
 async def test_a_start_can_wait_for_the_end(do):
     assert (await do("start_task", brief="::text hi", wait_s=45)).state == "completed"
 

@@ -268,7 +268,10 @@ export interface GetChangesParams {
   patch_offset?: number;
 }
 
-/** `next_patch_offset` is null when the patch is complete; only a model gets it in pieces. */
+/**
+ * `changes` has the files that were asked for, with all their hunks. `next_patch_offset` is null when the patch is complete;
+ * only a model gets it in pieces.
+ */
 export interface GetChangesResult {
   task_id: string;
   changes: ChangesView;

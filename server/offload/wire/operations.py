@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from offload.core.caller import Caller
 from offload.core.delegation import Delegation, StartRequest, WaitFor
+from offload.core.refusals import selected
 from offload.domain.anchor import LineRange
 from offload.domain.ask import Answer, AskId
 from offload.domain.budget import Budget
@@ -181,8 +183,12 @@ async def _get_changes(delegation: Delegation, _: Caller, params: GetChangesPara
     selection = Selection(tuple(params.paths), tuple(params.hunks))
     task, turn, changes, patch = await delegation.diff(TaskId(params.task_id), selection, TurnId(params.turn_id))
     offset = params.patch_offset
+    units = None if selection.everything else selected(Path(task.spec.workspace), changes, selection)
     return GetChangesResult(
-        task_id=task.id, changes=outcomes.changes(changes, task, turn), patch=patch[offset:], patch_offset=offset
+        task_id=task.id,
+        changes=outcomes.changes(changes, task, turn, units),
+        patch=patch[offset:],
+        patch_offset=offset,
     )
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from offload.domain.change import ChangeSet, Conflict, FileChange
+from offload.domain.change import ChangeSet, Conflict, FileChange, files_of
 from offload.domain.check import CheckResult, told
 from offload.domain.project import ProjectSettings
 from offload.domain.review import ReviewState, claimed_only, outside, pending, review
@@ -27,14 +27,18 @@ from offload.wire.views import (
 )
 
 
-def changes(changes: ChangeSet, task: Task, turn: Turn) -> ChangesView:
-    """A change set of a task with all its files and hunks, and what has become of each; `turn` is the one that made it."""
+def changes(changes: ChangeSet, task: Task, turn: Turn, units: Collection[str] | None = None) -> ChangesView:
+    """A change set of a task with its files and hunks, and what has become of each; `turn` is the one that made it. `units`
+    names the files that are wanted, all of them without it: a result can have more than a model gets in one answer."""
     states = review(task)
     out = {file.path for file in outside(task, changes)}
     return ChangesView(
         base=changes.base,
         result=changes.result,
-        files=[_file(file, states, outside=file.path in out) for file in changes.files],
+        files=[
+            _file(file, states, outside=file.path in out)
+            for file in (changes.files if units is None else files_of(changes, units))
+        ],
         added_lines=changes.added_lines,
         removed_lines=changes.removed_lines,
         claimed_only=list(claimed_only(turn, changes)),

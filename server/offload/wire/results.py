@@ -75,7 +75,8 @@ class TaskListView(View):
 
 
 class GetChangesResult(View):
-    """`next_patch_offset` is null when the patch is complete; only a model gets it in pieces."""
+    """`changes` has the files that were asked for, with all their hunks. `next_patch_offset` is null when the patch is complete;
+    only a model gets it in pieces."""
 
     task_id: str
     changes: ChangesView

@@ -203,7 +203,8 @@
 ---@field hunks? string[] Only these hunks: ids of hunks, or of files, as get_changes gives them.
 ---@field patch_offset? integer Character of the patch to begin with.
 
----`next_patch_offset` is null when the patch is complete; only a model gets it in pieces.
+---`changes` has the files that were asked for, with all their hunks. `next_patch_offset` is null when the patch is complete;
+---only a model gets it in pieces.
 ---@class offload.GetChangesResult
 ---@field task_id string
 ---@field changes offload.ChangesView
