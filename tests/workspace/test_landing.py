@@ -11,6 +11,8 @@ from offload.domain.errors import ApplyRefused, GitFailed, NotAWorkspace
 from offload.workspace import disk
 from tests.workspace.repositories import apply, crafted, fingerprint, git, private_of
 
+TEN = "".join(f"{number}\n" for number in range(1, 11))
+
 
 async def test_changes_in_different_places_are_merged(workspace, root, opened):
     folder, base = await opened()
@@ -251,3 +253,202 @@ async def test_a_workspace_that_went_away_is_named(workspace, root, opened):
     shutil.rmtree(root)
     with pytest.raises(NotAWorkspace, match=f"{root} is not there any more"):
         await apply(workspace, root, changes, {})
+
+
+@pytest.fixture
+async def renamed(root, opened, workspace):
+    """A result that renames a file of ten lines, changes its last one and lets it run: `changes`."""
+    (root / "old.txt").write_text(TEN)
+    (root / "old.txt").chmod(0o640)
+    folder, base = await opened()
+    (folder / "old.txt").unlink()
+    (folder / "deep").mkdir()
+    (folder / "deep" / "new.txt").write_text(TEN.replace("10\n", "ten\n"))
+    (folder / "deep" / "new.txt").chmod(0o755)
+    return await workspace.collect("t1", root, base)
+
+
+async def test_your_edits_of_a_file_go_along_when_the_task_renamed_it(workspace, root, renamed):
+    (root / "old.txt").write_text(TEN.replace("1\n2\n", "one\n2\n"))
+    plan = await apply(workspace, root, renamed)
+
+    assert plan.paths == ("deep/new.txt",)
+    assert not (root / "old.txt").exists()
+    assert (root / "deep" / "new.txt").read_text() == TEN.replace("1\n2\n", "one\n2\n").replace("10\n", "ten\n")
+    assert stat.S_IMODE((root / "deep" / "new.txt").stat().st_mode) == 0o750
+    again = await apply(workspace, root, renamed)
+    assert again.unchanged == again.paths
+    await apply(workspace, root, await workspace.between(root, plan.after, plan.before), exact=True)
+    assert (root / "old.txt").read_text() == TEN.replace("1\n2\n", "one\n2\n")
+    assert stat.S_IMODE((root / "old.txt").stat().st_mode) == 0o640
+    assert not (root / "deep").exists()
+
+
+async def test_a_renamed_file_that_you_changed_in_the_same_place_is_a_conflict(workspace, root, renamed):
+    (root / "old.txt").write_text(TEN.replace("10\n", "10, mine\n"))
+    with pytest.raises(ApplyRefused) as refused:
+        await apply(workspace, root, renamed)
+    (conflict,) = refused.value.conflicts
+    assert (conflict.path, conflict.first_line, conflict.yours) == ("deep/new.txt", 10, "10, mine\n")
+    assert conflict.unit == renamed.files[0].hunks[0].id
+
+
+async def test_a_renamed_file_that_is_gone_under_its_old_name_is_refused(workspace, root, renamed):
+    (root / "old.txt").unlink()
+    with pytest.raises(ApplyRefused, match=r"deep/new\.txt: was old\.txt, which you have deleted or renamed"):
+        await apply(workspace, root, renamed)
+    assert not (root / "deep").exists()
+
+
+async def test_a_file_that_both_renamed_alike_is_merged_under_its_new_name(workspace, root, renamed):
+    (root / "deep").mkdir()
+    (root / "old.txt").rename(root / "deep" / "new.txt")
+    (root / "deep" / "new.txt").write_text("zero\n" + TEN)
+    await apply(workspace, root, renamed)
+    assert (root / "deep" / "new.txt").read_text() == "zero\n" + TEN.replace("10\n", "ten\n")
+    assert stat.S_IMODE((root / "deep" / "new.txt").stat().st_mode) == 0o750
+
+
+@pytest.mark.parametrize("same", [True, False])
+async def test_a_new_name_that_is_taken_is_refused_unless_it_is_the_same_file(workspace, root, renamed, same):
+    (root / "deep").mkdir()
+    (root / "deep" / "new.txt").write_text(TEN.replace("10\n", "ten\n") if same else "mine\n")
+    before = fingerprint(root)
+    if same:
+        await apply(workspace, root, renamed)
+        assert not (root / "old.txt").exists()
+    else:
+        with pytest.raises(ApplyRefused, match=r"is the new name of old\.txt, and you have made a file of this name"):
+            await apply(workspace, root, renamed)
+        assert fingerprint(root) == before
+
+
+async def test_a_renamed_link_is_moved(workspace, root, opened):
+    (root / "link").symlink_to("b.txt")
+    folder, base = await opened()
+    (folder / "link").rename(folder / "moved")
+    await apply(workspace, root, await workspace.collect("t1", root, base))
+    assert str((root / "moved").readlink()) == "b.txt"
+    assert not (root / "link").is_symlink()
+
+
+def test_a_name_that_changes_its_case_alone_is_written_after_the_old_one_is_gone(tmp_path):
+    """A disk that is blind to case has one place for both: the later of the two edits says what is there."""
+    (tmp_path / "readme").write_text("x\n")
+    came = disk.Edit("README", disk.Live(), b"x\n")
+    disk.write(tmp_path, [came, disk.Edit("readme", disk.look(tmp_path, "readme"), None)])
+    assert [path.name for path in tmp_path.iterdir()] == ["README"]
+
+
+async def test_every_place_of_a_conflict_is_told_with_its_hunk_and_both_sides(workspace, root, opened):
+    lines = [f"{number}\n" for number in range(40)]
+    (root / "long").write_text("".join(lines))
+    folder, base = await opened()
+    (folder / "long").write_text("".join(lines).replace("\n5\n", "\nfive\n").replace("\n30\n31\n", "\n"))
+    changes = await workspace.collect("t1", root, base)
+    (root / "long").write_text("top\n" + "".join(lines).replace("\n5\n", "\nFIVE\nsix\n").replace("\n31\n", "\nmine\n"))
+
+    with pytest.raises(ApplyRefused, match="long: was changed by you in the same place") as refused:
+        await apply(workspace, root, changes)
+    assert refused.value.reasons == (("long", "was changed by you in the same place"),)
+    one, two = refused.value.conflicts
+    assert (one.first_line, one.yours, one.base, one.theirs) == (7, "FIVE\nsix\n", "5\n", "five\n")
+    assert (two.first_line, two.yours, two.base, two.theirs) == (33, "30\nmine\n", "30\n31\n", "")
+    assert [one.unit, two.unit] == [hunk.id for hunk in changes.files[0].hunks]
+
+
+async def test_a_conflict_is_told_even_where_the_text_looks_like_conflict_markers(workspace, root, opened):
+    marked = "<<<<<<< yours\na\n||||||| base\nb\n=======\nc\n>>>>>>> theirs\n"
+    (root / "marked").write_text(marked)
+    folder, base = await opened()
+    (folder / "marked").write_text(marked.replace("b\n", "=======\n"))
+    changes = await workspace.collect("t1", root, base)
+    (root / "marked").write_text(marked.replace("b\n", ">>>>>>> theirs\n"))
+    with pytest.raises(ApplyRefused) as refused:
+        await apply(workspace, root, changes)
+    (conflict,) = refused.value.conflicts
+    assert (conflict.yours, conflict.base, conflict.theirs) == (">>>>>>> theirs\n", "b\n", "=======\n")
+
+
+@pytest.mark.parametrize("user", [None, "mine\n"])
+async def test_a_file_that_one_side_deleted_is_told_as_a_whole(workspace, root, opened, user):
+    folder, base = await opened()
+    if user is None:
+        (folder / "b.txt").write_text("worker\n")
+    else:
+        (folder / "b.txt").unlink()
+    changes = await workspace.collect("t1", root, base)
+    (root / "b.txt").unlink() if user is None else (root / "b.txt").write_text(user)
+    with pytest.raises(ApplyRefused) as refused:
+        await apply(workspace, root, changes)
+    (conflict,) = refused.value.conflicts
+    wanted = (0, "", "b\n", "worker\n") if user is None else (1, "mine\n", "b\n", "")
+    assert (conflict.first_line, conflict.yours, conflict.base, conflict.theirs) == wanted
+    assert conflict.unit == changes.files[0].units[0]
+
+
+async def test_a_long_conflict_shows_the_beginning_of_each_side(workspace, root, opened):
+    folder, base = await opened()
+    (folder / "b.txt").write_text("é\n" * 5000)
+    changes = await workspace.collect("t1", root, base)
+    (root / "b.txt").write_text("ü\n" * 5000)
+    with pytest.raises(ApplyRefused) as refused:
+        await apply(workspace, root, changes)
+    (conflict,) = refused.value.conflicts
+    assert (conflict.yours, conflict.theirs) == ("ü\n" * 2000, "é\n" * 2000)
+
+
+async def test_a_conflict_in_a_file_without_hunks_names_the_file(workspace, root, opened):
+    (root / "wide").write_bytes("\ufeffone\n".encode("utf-16-le"))
+    folder, base = await opened()
+    (folder / "wide").write_bytes("\ufeffzwei\n".encode("utf-16-le"))
+    changes = await workspace.collect("t1", root, base)
+    (root / "wide").write_bytes("\ufeffdrei\n".encode("utf-16-le"))
+    with pytest.raises(ApplyRefused) as refused:
+        await apply(workspace, root, changes)
+    (conflict,) = refused.value.conflicts
+    assert (conflict.unit, conflict.yours, conflict.theirs) == (changes.files[0].id, "drei\n", "zwei\n")
+
+
+async def test_characters_that_the_files_encoding_lacks_are_refused(workspace, root, opened):
+    (root / "text").write_text("1\n2\n3\n4\n")
+    folder, base = await opened()
+    (folder / "text").write_text("1\n2\n3\n→\n")
+    changes = await workspace.collect("t1", root, base)
+    (root / "text").write_bytes(b"\xe9\n2\n3\n4\n")
+    with pytest.raises(ApplyRefused, match="characters that its encoding lacks"):
+        await apply(workspace, root, changes)
+    assert (root / "text").read_bytes() == b"\xe9\n2\n3\n4\n"
+
+
+async def test_a_file_that_git_checks_out_with_other_line_ends_is_merged_in_yours(workspace, root, opened):
+    git(root, "config", "core.autocrlf", "true")
+    (root / "crlf.txt").write_bytes(b"1\r\n2\r\n3\r\n4\r\n")
+    folder, base = await opened()
+    (folder / "crlf.txt").write_bytes(b"1\r\n2\r\n3\r\nfour\r\n")
+    (folder / "new.txt").write_bytes(b"new\r\n")
+    changes = await workspace.collect("t1", root, base)
+    (root / "crlf.txt").write_bytes(b"one\r\n2\r\n3\r\n4\r\n")
+    plan = await apply(workspace, root, changes)
+    assert (root / "crlf.txt").read_bytes() == b"one\r\n2\r\n3\r\nfour\r\n"
+    assert (root / "new.txt").read_bytes() == b"new\r\n"
+    await apply(workspace, root, await workspace.between(root, plan.after, plan.before), exact=True)
+    assert (root / "crlf.txt").read_bytes() == b"one\r\n2\r\n3\r\n4\r\n"
+
+
+async def test_a_file_with_your_line_ends_alone_changed_is_deleted_all_the_same(workspace, root, opened):
+    folder, base = await opened()
+    (folder / "b.txt").unlink()
+    changes = await workspace.collect("t1", root, base)
+    (root / "b.txt").write_bytes(b"b\r\n")
+    await apply(workspace, root, changes)
+    assert not (root / "b.txt").exists()
+
+
+async def test_an_empty_file_of_yours_takes_what_the_task_made_of_that_name(workspace, root, opened):
+    folder, base = await opened()
+    (folder / "new").write_text("worker\n")
+    changes = await workspace.collect("t1", root, base)
+    (root / "new").touch()
+    await apply(workspace, root, changes)
+    assert (root / "new").read_text() == "worker\n"

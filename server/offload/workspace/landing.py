@@ -11,14 +11,16 @@ from dataclasses import dataclass
 from offload.core.ports import BufferChange
 from offload.domain.change import ChangeSet, Conflict
 from offload.domain.errors import ApplyRefused
+from offload.workspace.asked import Asked, Refused
 from offload.workspace.changes import Entry
 from offload.workspace.disk import Edit, WriteFailed, write
 from offload.workspace.forget import REFS
 from offload.workspace.git import Git, together
 from offload.workspace.guard import LINK, own_folders, tangled
 from offload.workspace.kept import File, Objects
+from offload.workspace.outcome import Settled
 from offload.workspace.repository import Repository
-from offload.workspace.settle import Asked, Refused, Settled, settle
+from offload.workspace.settle import settle
 from offload.workspace.sides import Sides, sides
 
 BEFORE, AFTER = "Files before a result was applied", "Files after a result was applied"

@@ -3,72 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from offload.core.ports import BufferChange
-from offload.domain.change import Conflict, FileChange
+from offload.workspace.asked import MADE_TWICE, Asked, Refused, clashed, refused
 from offload.workspace.changes import Entry
-from offload.workspace.disk import Edit, Live, look, runnable
-from offload.workspace.git import Git
+from offload.workspace.disk import Edit, Live, look
 from offload.workspace.guard import EXECUTABLE, LINK, REGULAR, WRITABLE, forbidden, leaves
-from offload.workspace.kept import File
-from offload.workspace.merge import Clash, NotText, merge, merge_bytes
-from offload.workspace.repository import Repository
-from offload.workspace.sides import Sides
+from offload.workspace.merge import NotText, merge, merge_bytes
+from offload.workspace.outcome import Settled, edits_of, file_of, mode_of, on_disk, outcome_of
 from offload.workspace.snapshot import same_text
 from offload.workspace.text import EMPTY, Text, read
 
 BYTE_ORDER_MARK = "\ufeff"
-SAME_PLACE = "was changed by you in the same place"
-MADE_TWICE = "was made by you as well, with other contents"
-
-
-class Refused(Exception):
-    """One file cannot be landed, for this reason."""
-
-    def __init__(self, reason: str, conflicts: tuple[Conflict, ...] = ()) -> None:
-        super().__init__(reason)
-        self.conflicts = conflicts
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What all files of one landing have in common. `changed` is the change set's files by path, `links` are all that the
-    result makes (path to target), `tangled` has a reason for each path that another one is in the way of, and `own` are the
-    folders that are git's own."""
-
-    git: Git
-    repository: Repository
-    sides: Sides
-    buffers: Mapping[str, str]
-    exact: bool
-    changed: Mapping[str, FileChange]
-    links: Mapping[str, str]
-    tangled: Mapping[str, str]
-    own: Sequence[str]
-
-
-@dataclass(frozen=True, slots=True)
-class Settled:
-    """What is to be done for one file, nothing when it holds the result already. `before` and `after` are the files that are
-    touched, by path, as they are and as they shall be."""
-
-    edits: tuple[Edit, ...] = ()
-    buffer: BufferChange | None = None
-    before: Mapping[str, File] = field(default_factory=dict)
-    after: Mapping[str, File] = field(default_factory=dict)
-
-    @property
-    def changes_anything(self) -> bool:
-        return bool(self.edits or self.buffer)
 
 
 async def settle(asked: Asked, entry: Entry) -> Settled:
     """Raises `Refused`."""
     live = await asyncio.to_thread(_checked, asked, entry)
     if entry.old_path:
-        return _on_disk(await _renamed(asked, entry, live))
+        return on_disk(await _renamed(asked, entry, live))
     if entry.path in asked.buffers:
         mine, base, result = await asyncio.to_thread(_open_texts, asked, entry, live)
         if result is not None:
@@ -76,7 +30,7 @@ async def settle(asked: Asked, entry: Entry) -> Settled:
         # What is no change of text is done on disk, where nothing that is only in the editor can be lost by it.
         _refuse_unsaved(asked, entry, entry.path, live)
     content = await _content(asked, entry, live, asked.sides.base(entry), asked.sides.result(entry))
-    return _on_disk(_edits(asked, entry, live, content))
+    return on_disk(edits_of(asked, entry, live, content))
 
 
 def _checked(asked: Asked, entry: Entry) -> Live:
@@ -87,8 +41,8 @@ def _checked(asked: Asked, entry: Entry) -> Live:
             raise Refused(problem)
     if any(mode and mode not in WRITABLE for mode in (entry.old_mode, entry.new_mode)):
         raise Refused("is a submodule, which is not applied")
-    target = asked.sides.result(entry)
-    if entry.new_mode == LINK and target is not None and leaves(root, entry.path, target, asked.links, asked.own):
+    target = asked.sides.result(entry) or b""
+    if entry.new_mode == LINK and leaves(root, entry.path, target, asked.links, asked.own):
         raise Refused("is a link that leads out of the workspace or into .git")
     return _looked_at(asked, entry.path)
 
@@ -106,24 +60,21 @@ def _refuse_unsaved(asked: Asked, entry: Entry, path: str, live: Live) -> None:
         raise Refused(f"has unsaved text in an editor and is {what} by the task; save it, then apply again")
 
 
-# --- on disk ---
-
-
 async def _content(asked: Asked, entry: Entry, live: Live, base: bytes | None, result: bytes | None) -> bytes | None:
     """What the file shall hold; None when it shall not be there."""
     as_base = live.content == base and (base is None or live.link == (entry.old_mode == LINK))
     if result is None:
         if live.content is None or as_base or _same_but_for_ends(live, base):
             return None
-        raise _refused(asked, entry, "was changed by you and deleted by the task")
+        raise refused(asked, entry, "was changed by you and deleted by the task", live.content)
     if as_base:
         return result
     if live.content is None:
-        raise _refused(asked, entry, "was deleted by you and changed by the task")
+        raise refused(asked, entry, "was deleted by you and changed by the task")
     if live.content == result and live.link == (entry.new_mode == LINK):
         return result
     if live.link or LINK in (entry.old_mode, entry.new_mode):
-        raise _refused(asked, entry, "was changed by you as well, and is a link on one side")
+        raise refused(asked, entry, "was changed by you as well, and is a link on one side", live.content)
     return await _merged(asked, entry, live.content, base, result)
 
 
@@ -138,81 +89,40 @@ async def _merged(asked: Asked, entry: Entry, live: bytes, base: bytes | None, r
     try:
         merged = await merge_bytes(asked.git, private, base or b"", live, result, exact=asked.exact)
     except NotText:
-        raise _refused(
+        raise refused(
             asked, entry, MADE_TWICE if base is None else "is no text and was changed by you as well"
         ) from None
     except UnicodeEncodeError as problem:
-        raise _refused(asked, entry, f"would get characters that its encoding lacks ({problem.encoding})") from None
+        raise refused(asked, entry, f"would get characters that its encoding lacks ({problem.encoding})") from None
     if not isinstance(merged, bytes):
-        raise _clashed(asked, entry, merged, base is None)
+        raise clashed(asked, entry, merged, base is None)
     return merged
-
-
-def _edits(asked: Asked, entry: Entry, live: Live, content: bytes | None) -> tuple[Edit, ...]:
-    link = entry.new_mode == LINK
-    mode = None if content is None or link else _mode(asked, entry, live)
-    same = content == live.content and (content is None or (link == live.link and mode in (None, live.mode)))
-    return () if same else (Edit(entry.path, live, content, link, mode, entry.new_mode == EXECUTABLE),)
-
-
-def _mode(asked: Asked, entry: Entry, live: Live) -> int | None:
-    """The permissions that the file gets, None when they stay as they are."""
-    executable = entry.new_mode == EXECUTABLE
-    kept = asked.sides.permissions.get(entry.path, 0)
-    if not live.mode:
-        return kept or None
-    if entry.old_mode == entry.new_mode or bool(live.mode & 0o100) == executable:
-        return None
-    return kept or runnable(live.mode, executable)
-
-
-def _on_disk(edits: tuple[Edit, ...]) -> Settled:
-    before = {edit.path: _file(edit.before) for edit in edits if edit.before.content is not None}
-    after = {edit.path: _outcome(edit, edit.content) for edit in edits if edit.content is not None}
-    return Settled(edits, None, before, after)
-
-
-def _file(live: Live) -> File:
-    mode = LINK if live.link else EXECUTABLE if live.mode & 0o100 else REGULAR
-    return File(mode, live.content or b"", live.mode)
-
-
-def _outcome(edit: Edit, content: bytes) -> File:
-    if edit.link:
-        return File(LINK, content)
-    permissions = edit.before.mode if edit.mode is None else edit.mode
-    executable = bool(permissions & 0o100) if permissions else edit.executable
-    return File(EXECUTABLE if executable else REGULAR, content, permissions)
-
-
-# --- renamed ---
 
 
 async def _renamed(asked: Asked, entry: Entry, live: Live) -> tuple[Edit, ...]:
     """Your edits of the file under its old name go along to the new one."""
     old = await asyncio.to_thread(_looked_at, asked, entry.old_path)
-    base, result = asked.sides.base(entry), asked.sides.result(entry)
-    if old.content is None:
-        if live.content == result and live.link == (entry.new_mode == LINK):
-            return ()
-        raise _refused(asked, entry, f"was {entry.old_path}, which you have deleted or renamed")
+    if old.content is None and live.content is None:
+        raise refused(asked, entry, f"was {entry.old_path}, which you have deleted or renamed")
     for path, found in ((entry.old_path, old), (entry.path, live)):
         _refuse_unsaved(asked, entry, path, found)
+    base, result = asked.sides.base(entry), asked.sides.result(entry)
+    if old.content is None:  # it has its new name already
+        return edits_of(asked, entry, live, await _content(asked, entry, live, base, result))
     content = await _content(asked, entry, old, base, result)
-    one_file = (
-        live.stamp[:2] == old.stamp[:2] and live.content is not None and entry.path.lower() == entry.old_path.lower()
-    )
-    there = Live() if one_file else live
-    if there.content is not None and there.content != content:
-        raise _refused(asked, entry, f"is the new name of {entry.old_path}, and you have made a file of this name")
-    mode = old.mode if entry.old_mode == entry.new_mode else runnable(old.mode, entry.new_mode == EXECUTABLE)
-    link = entry.new_mode == LINK
     gone = Edit(entry.old_path, old, None)
-    came = Edit(entry.path, there, content, link, None if link else mode)
-    return (gone,) if there.content is not None else (gone, came)
+    if live.content is None or _one_file(entry, old, live):
+        link = entry.new_mode == LINK
+        mode = None if link else mode_of(asked, entry, old) or old.mode
+        return (gone, Edit(entry.path, Live(), content, link, mode))
+    if live.content != content:
+        raise refused(asked, entry, f"is the new name of {entry.old_path}, and you have made a file of this name")
+    return (gone,)
 
 
-# --- in an editor ---
+def _one_file(entry: Entry, old: Live, live: Live) -> bool:
+    """Whether both names lead to the same file, on a disk that is blind to case."""
+    return entry.path.lower() == entry.old_path.lower() and live.stamp == old.stamp
 
 
 def _open_texts(asked: Asked, entry: Entry, live: Live) -> tuple[Text, Text, Text | None]:
@@ -227,7 +137,7 @@ def _open_texts(asked: Asked, entry: Entry, live: Live) -> tuple[Text, Text, Tex
         return text, EMPTY, None
     held = read(live.content or b"")
     if made.encoding == "latin-1" and before.encoding != "latin-1" and (held is None or held.encoding != "latin-1"):
-        raise _refused(asked, entry, "is open in an editor, and what the task made of it is not valid UTF-8")
+        raise refused(asked, entry, "is open in an editor, and what the task made of it is not valid UTF-8")
     return text, before, made
 
 
@@ -235,17 +145,17 @@ async def _in_buffer(asked: Asked, entry: Entry, live: Live, mine: Text, base: T
     git, private = asked.git, asked.repository.private
     merged = await merge(git, private, base, mine, result, exact=asked.exact, keep_ends=True)
     if not isinstance(merged, str):
-        raise _clashed(asked, entry, merged, not entry.old_mode)
+        raise clashed(asked, entry, merged, not entry.old_mode)
     before, after = asked.buffers[entry.path], mine.mark.decode() + merged
     content = live.content
     if content is None and after == before and not entry.old_mode:
         content = asked.sides.result(entry)  # the new file is on the screen already, and nowhere else
-    edits = () if content is None else _edits(asked, entry, live, content)
+    edits = () if content is None else edits_of(asked, entry, live, content)
     if after == before:
-        return _on_disk(edits)
-    form = result if content is None else await asyncio.to_thread(read, content) or EMPTY
-    was = _file(live)
-    shall = _outcome(edits[0], b"") if edits else was
+        return on_disk(edits)
+    form = result if content is None else await asyncio.to_thread(_form, content)
+    was = file_of(live)
+    shall = outcome_of(edits[0], b"") if edits else was
     return Settled(
         edits,
         BufferChange(entry.path, before, after),
@@ -254,42 +164,13 @@ async def _in_buffer(asked: Asked, entry: Entry, live: Live, mine: Text, base: T
     )
 
 
+def _form(content: bytes) -> Text:
+    return read(content) or EMPTY
+
+
 def _as_saved(form: Text, text: str) -> bytes:
     """The bytes that an editor would write for a text that it read from a file of this form."""
     try:
         return form.holding(text.removeprefix(BYTE_ORDER_MARK) if form.mark else text).encoded()
     except UnicodeEncodeError:
         return text.encode("utf-8", "surrogatepass")
-
-
-# --- what is told ---
-
-
-def _clashed(asked: Asked, entry: Entry, clashes: tuple[Clash, ...], both_made: bool) -> Refused:
-    reason = MADE_TWICE if both_made else SAME_PLACE
-    conflicts = tuple(
-        Conflict(entry.path, reason, _unit(asked, entry, at.base_lines), at.first_line, at.yours, at.base, at.theirs)
-        for at in clashes
-    )
-    return Refused(reason, conflicts)
-
-
-def _refused(asked: Asked, entry: Entry, reason: str) -> Refused:
-    return Refused(reason, (Conflict(entry.path, reason, _unit(asked, entry, range(0))),))
-
-
-def _unit(asked: Asked, entry: Entry, lines: range) -> str:
-    """The id of the hunk that has most of these lines of the base, or of the file where it has none."""
-    file = asked.changed.get(entry.path)
-    if file is None:
-        return ""
-    if not file.hunks:
-        return file.id
-    return max(
-        file.hunks, key=lambda hunk: _common(range(hunk.old_start - 1, hunk.old_start + hunk.old_lines), lines)
-    ).id
-
-
-def _common(hunk: range, lines: range) -> int:
-    """How many lines two places share; the place after each of them counts, for one may be between lines."""
-    return min(hunk.stop, lines.stop + 1) - max(hunk.start, lines.start)

@@ -89,8 +89,9 @@ async def _read(git: Git, repository: Repository, asked: Sequence[str], *options
 
 
 def _apart(output: bytes, word: bytes) -> list[bytes]:
-    first, *others = output.removesuffix(b"\n").split(b"\n" + word + b"\n")
-    return [first.removeprefix(word + b"\n"), *others]
+    """What follows each line that is `word`; git has other lines for what is not there."""
+    before, *found = output.removesuffix(b"\n").split(word + b"\n")
+    return [*(one.removesuffix(b"\n") for one in found[:-1]), *found[-1:]] if not before else []
 
 
 async def smudged(git: Git, repository: Repository, path: str, blob: str) -> bytes:
