@@ -17,8 +17,8 @@ USER = {
 }
 
 
-def git(folder: Path, *arguments: str, stdin: bytes | None = None) -> str:
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")} | USER
+def git(folder: Path, *arguments: str, stdin: bytes | None = None, **variables: str) -> str:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")} | USER | variables
     done = subprocess.run(
         ["git", *arguments], cwd=folder, env=environment, input=stdin, capture_output=True, check=False
     )

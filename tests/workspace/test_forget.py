@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import time
 
 import pytest
 
@@ -56,6 +57,33 @@ async def test_the_packs_go_with_what_only_the_forgotten_needed(workspace, root,
     assert git(directory, "count-objects").startswith("1 objects")  # the commit
     assert holds(directory, "second")
     assert not holds(directory, "the first text\n" * 49 + "the first text")
+
+
+async def test_what_another_task_names_stays(workspace, root, pinned, private):
+    """Tasks that began at the same time share their snapshot."""
+    first, second = await pinned("one\n", "two\n")
+    await workspace.forget(root, {first, second}, {second})
+    assert git(private(), "for-each-ref", "--format=%(objectname)") == second
+
+
+async def test_what_nobody_has_named_for_a_day_goes_too(workspace, root, pinned, private):
+    """A part of a result that was only looked at is a commit, too."""
+    first, second = await pinned("one\n", "two\n")
+    made = {
+        days: git(
+            private(),
+            "commit-tree",
+            f"{second}^{{tree}}",
+            "-m",
+            "part",
+            GIT_COMMITTER_DATE=f"@{int(time.time() - days * 86400)}",
+        )
+        for days in (0.9, 1.1)
+    }
+    for commit in made.values():
+        git(private(), "update-ref", f"refs/offload/{commit}", commit)
+    await workspace.forget(root, {first}, {second})
+    assert set(git(private(), "for-each-ref", "--format=%(objectname)").split()) == {second, made[0.9]}
 
 
 async def test_everything_goes_with_the_last(workspace, root, pinned, private):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import time
 from collections.abc import Callable, Collection
 from pathlib import Path
 
@@ -15,28 +16,35 @@ from offload.workspace.index import PACKED
 
 REFS = "refs/offload/"
 NO_SUCH_OBJECT = 128
+UNNAMED_S = 24 * 3600
+"""What is made for an operation is named by a task long before, or never."""
 
 
 async def forget(
     git: Git, private: Path, commits: Collection[str], keep: Collection[str], undisturbed: Callable[[], bool]
 ) -> None:
-    """Remove `commits`; without any to `keep`, everything. `undisturbed` says whether nothing else is being read from the
+    """Remove `commits`, and what nobody has named for a day: parts of results that were only looked at. Without any to `keep`,
+    everything goes. `undisturbed` says whether nothing else is being read from the
     folder's objects at that moment; nobody else may write refs or packs meanwhile."""
     if not keep and undisturbed() and not _has_folders(private):
         await asyncio.to_thread(shutil.rmtree, private, ignore_errors=True)
         return
     held = await _held(git, private)
-    for commit in set(keep) - held:
+    for commit in set(keep).difference(held):
         # One that was never packed, because that failed; its objects are there, or they are lost already.
         await git.ours(private, "update-ref", REFS + commit, commit, accepted=(0, NO_SUCH_OBJECT))
-    gone = "".join(f"delete {REFS}{commit}\n" for commit in sorted((set(commits) - set(keep)) & held))
-    await git.ours(private, "update-ref", "--stdin", stdin=gone.encode())
+    long_ago = time.time() - UNNAMED_S
+    gone = [commit for commit, made in held.items() if commit not in keep and (commit in commits or made < long_ago)]
+    deleted = "".join(f"delete {REFS}{commit}\n" for commit in gone)
+    await git.ours(private, "update-ref", "--stdin", stdin=deleted.encode())
     await _repack(git, private, undisturbed)
 
 
-async def _held(git: Git, private: Path) -> set[str]:
-    listed = await git.ours(private, "for-each-ref", "--format=%(objectname)", REFS)
-    return set(listed.stdout.decode().split())
+async def _held(git: Git, private: Path) -> dict[str, int]:
+    """The commits that are kept by a ref, with the time at which each was made."""
+    listed = await git.ours(private, "for-each-ref", "--format=%(objectname) %(committerdate:unix)", REFS)
+    words = listed.stdout.decode().split()
+    return dict(zip(words[::2], map(int, words[1::2]), strict=True))
 
 
 async def _repack(git: Git, private: Path, undisturbed: Callable[[], bool]) -> None:
