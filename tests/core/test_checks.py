@@ -232,6 +232,28 @@ async def test_a_round_that_changes_nothing_is_the_last_one_and_the_checks_are_s
     async with open_house(tmp_path, worker=worker, projects=project(TESTS, rounds=5), checks=checks) as house:
         task = await house.rested((await house.start("do it")).id)
         assert (task.phase, len(task.turns), task.turn.checked) == (Phase.READY, 2, Checked.FAILED)
+        assert checks.ran == ["make test"]
+
+
+async def test_a_follow_up_that_changes_nothing_leaves_the_result_as_it_was_checked(tmp_path):
+    checks = FakeChecks()
+    async with open_house(tmp_path, projects=project(TESTS), checks=checks) as house:
+        task = await house.rested((await house.start(WRITE)).id)
+        await house.delegation.continue_(house.caller, task.id, "::text it is like this")
+        task = await house.rested(task.id)
+        assert (task.turn.checked, task.turn.checks, checks.ran) == (
+            Checked.PASSED,
+            task.turns[0].checks,
+            ["make test"],
+        )
+
+
+async def test_a_follow_up_that_changes_nothing_of_an_unchecked_result_has_it_checked(tmp_path):
+    checks = FakeChecks()
+    async with open_house(tmp_path, projects=project(TESTS), checks=checks) as house:
+        task = await house.rested((await house.start("::write a.txt one\n::fail no")).id)
+        await house.delegation.continue_(house.caller, task.id, "::text it is done after all")
+        assert (await house.rested(task.id)).turn.checked is Checked.PASSED
 
 
 async def test_no_round_follows_when_nothing_is_left_of_the_budget(tmp_path):

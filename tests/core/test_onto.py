@@ -6,10 +6,14 @@ from offload.core.continuing import BROUGHT_ONTO
 from offload.core.documents import Document
 from offload.core.limits import Limits
 from offload.core.preparing import MARKED
+from offload.domain.check import Check, Checked, CheckPlan
 from offload.domain.errors import GitFailed, InvalidRequest, KeyReused, UnknownTask, WrongPhase
+from offload.domain.project import ProjectSettings
 from offload.domain.review import Selection
 from offload.domain.task import Phase
+from tests.fakes.checks import FakeChecks
 from tests.fakes.house import open_house
+from tests.fakes.projects import FakeProjects
 from tests.fakes.workspace import FakeWorkspace
 
 
@@ -60,6 +64,16 @@ async def test_without_words_the_worker_is_told_what_has_happened(house):
     assert (task.turn.brief, house.worker.orders[1].prompt) == (BROUGHT_ONTO, BROUGHT_ONTO)
     with pytest.raises(InvalidRequest, match="brief is empty"):
         await house.delegation.continue_(house.caller, task.id, " ")
+
+
+async def test_a_result_on_newer_files_is_checked_even_if_the_worker_changed_nothing(tmp_path):
+    projects = FakeProjects(ProjectSettings(plan=CheckPlan(checks=(Check("tests", "make test"),)), trusted=True))
+    checks = FakeChecks()
+    async with open_house(tmp_path, projects=projects, checks=checks) as house:
+        task = await done(house, "::write a.txt one")
+        (house.root / "shop.py").write_text("new")
+        task = await onto(house, task, "files", "::text it still fits")
+        assert (task.turn.own.files, task.turn.checked, checks.ran) == ((), Checked.PASSED, ["make test"] * 2)
 
 
 async def test_texts_that_editors_have_not_saved_are_the_users_files(house):

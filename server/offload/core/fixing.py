@@ -20,10 +20,8 @@ def fix_round(task: Task, ended: ChecksEnded, overdrawn: str) -> list[Continued]
     """The turn that mends what the checks of `task`, which is being checked, have found; nothing when a person should look.
     `overdrawn` says that the workspace has nothing left for it, "" when it has.
 
-    A check that a person asked for goes back to nobody, and neither does one of a result that the last turn did not change: the
-    worker has no more to say.
+    A check that a person asked for goes back to nobody. A turn that changed nothing is not checked, so it is the last one.
     """
-    own = task.turn.own_changes
     failing = [result for result in ended.results if not result.passed]
     asked_for_by_a_person = task.turn.ended_at is not None
     done = (
@@ -33,8 +31,6 @@ def fix_round(task: Task, ended: ChecksEnded, overdrawn: str) -> list[Continued]
         or task.turn.fix_round >= task.plan.rounds
         or task.spec.profile is Profile.READ_ONLY
         or bool(task.spec.integrates)
-        or own is None
-        or not own.files
         or bool(spent(task, task.turn.budget) or overdrawn)
     )
     if done:

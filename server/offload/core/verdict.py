@@ -8,6 +8,7 @@ from offload.core.collecting import Collected
 from offload.core.ports import End, Failed, Halted, Lost, Unstopped
 from offload.domain.errors import OffloadError
 from offload.domain.events import CannotResume, StopIncomplete, Stopped, TurnEnded, TurnEvent, TurnFailed
+from offload.domain.lifecycle import known_checks
 from offload.domain.route import differences
 from offload.domain.task import Task
 from offload.domain.text import cut
@@ -45,7 +46,7 @@ def verdict(task: Task, at: float, end: End, found: Collected, why: Failure | No
         ran=end.ran,
         usage=end.usage,
         needs_review="; ".join(doubts),
-        to_check=bool(task.plan and changes.files),
+        to_check=bool(task.plan and changes.files and not known_checks(task, own)),
         claims=end.claims,
     )
 

@@ -12,6 +12,8 @@ from dataclasses import replace
 from typing import Any
 
 from offload.domain.ask import AskOutcome, Closing
+from offload.domain.change import ChangeSet
+from offload.domain.check import CheckResult
 from offload.domain.errors import Defect
 from offload.domain.events import (
     ActivityChanged,
@@ -210,6 +212,14 @@ def fold(task_id: TaskId, events: Iterable[Event]) -> Task:
     return task
 
 
+def known_checks(task: Task, own: ChangeSet | None) -> tuple[CheckResult, ...]:
+    """What the checks of the turn before say of the result of the last one, which changed `own`: as long as that is nothing, they
+    hold."""
+    if own is None or own.files or task.turn.start:
+        return ()
+    return task.turns[-2].checks
+
+
 def _is_stale(task: Task, event: TurnEvent) -> bool:
     """The last turn of a live task goes on, even one that had ended and is being checked once more."""
     if task.live and event.turn == task.turn.id:
@@ -257,7 +267,7 @@ def _apply(task: Task, event: Event) -> Task:  # noqa: PLR0912 - one case per ev
                 usage=event.usage or task.turn.usage,
                 needs_review=event.needs_review,
                 claims=event.claims,
-                checks=(),
+                checks=known_checks(task, event.own),
             )
         case CheckRequested():
             return _with_turn(replace(_withdrawn(task, event.at), plan=event.plan), checks=(), cause="")
