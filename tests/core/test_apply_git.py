@@ -123,6 +123,22 @@ async def test_the_same_lines_in_a_dirty_buffer_are_a_conflict_with_both_sides(h
     assert vim.text(house.root / "a.txt") == changed(2).replace("line 30\n", "mine 30\n")
 
 
+async def test_a_conflict_of_a_follow_up_is_told_by_the_hunk_that_the_task_has_there_now(house):
+    """What is applied then is the step from one result to the next, whose hunks nobody but us knows."""
+    task = await result(house, {"a.txt": APART})
+    await apply(house, task)
+    mine = on_disk(house).replace("changed 30\n", "mine 30\n")
+    (house.root / "a.txt").write_text(mine)
+    again = APART.replace("changed 30\n", "again 30\n")
+    for text, unit in ((again, 1), (changed(2), None), (TEXT, None)):
+        task = await follow_up(house, task, {"a.txt": text})
+        with pytest.raises(ApplyRefused) as error:
+            await apply(house, task)
+        told = [conflict.unit for conflict in error.value.conflicts if conflict.yours == "mine 30\n"]
+        assert told == ["" if unit is None else units(task)[unit]], "what the task takes back is no hunk of it"
+        assert on_disk(house) == mine
+
+
 async def test_typing_right_after_an_edit_is_no_obstacle(house):
     """The next change notification comes before core has looked at the last one."""
     task = await result(house, {"a.txt": APART})

@@ -6,12 +6,13 @@ what was given until now, and what is given then.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from offload.core.ports import Workspace
 from offload.core.refusals import newest_changes
-from offload.domain.change import ChangeSet
+from offload.domain.change import ChangeSet, Conflict
 from offload.domain.review import standing
 from offload.domain.task import Landing, Task
 
@@ -50,6 +51,20 @@ class Given:
         rest = {unit for each in _stands(task, changes) if each.id != landing.id for unit in each.units}
         return (await self.part(root, changes, rest.intersection(changes.units))).result
 
+    async def named(
+        self, task: Task, changes: ChangeSet, step: ChangeSet, conflicts: Sequence[Conflict]
+    ) -> tuple[Conflict, ...]:
+        """The conflicts of `step` by the units of `changes`: those of a step between two results nobody could name."""
+        known = frozenset((*changes.units, *(file.id for file in changes.files)))
+        if all(conflict.unit in known for conflict in conflicts):
+            return tuple(conflicts)
+        given = await self._workspace.between(Path(task.spec.workspace), changes.base, step.result)
+        units = (
+            conflict.unit if conflict.unit in known else _there(conflict.unit, step, given) for conflict in conflicts
+        )
+        named = (unit if unit in known else "" for unit in units)
+        return tuple(replace(conflict, unit=unit) for conflict, unit in zip(conflicts, named, strict=True))
+
     async def _taken_out(
         self, root: Path, given: str, changes: ChangeSet, known: frozenset[str], again: frozenset[str]
     ) -> str:
@@ -84,6 +99,24 @@ class Given:
         if not units:
             return ChangeSet(changes.base, changes.base)
         return await self._workspace.select(root, changes, units)
+
+
+def _there(unit: str, step: ChangeSet, given: ChangeSet) -> str:
+    """The hunk of `given` that shares most lines with this one of `step`, whose result is the same; "" when none does."""
+    shared = [
+        (
+            min(one.new_start + one.new_lines, other.new_start + other.new_lines) - max(one.new_start, other.new_start),
+            other.id,
+        )
+        for file in step.files
+        for whole in given.files
+        if whole.path == file.path
+        for one in file.hunks
+        if one.id == unit
+        for other in whole.hunks
+    ]
+    lines, best = max(shared, default=(0, ""))
+    return best if lines > 0 else ""
 
 
 def standing_units(task: Task, changes: ChangeSet) -> frozenset[str]:

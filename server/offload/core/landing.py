@@ -154,7 +154,11 @@ class Landings:
         turn, changes = newest_changes(task)
         root = Path(task.spec.workspace)
         step = await self._given.step(task, changes, wanted.units)
-        written = await self._live.land(root, step, f"Apply: {task.spec.title}", editor=caller.id)
+        try:
+            written = await self._live.land(root, step, f"Apply: {task.spec.title}", editor=caller.id)
+        except ApplyRefused as refused:
+            refused.conflicts = await self._given.named(task, changes, step, refused.conflicts)
+            raise
         now, plan = self._clock.now(), written.plan
         had = standing_units(task, changes)
         landing = Landing(
