@@ -183,6 +183,11 @@ def write(path, content):
     return f"::tool write {json.dumps({'filePath': path, 'content': content})}"
 
 
+def rewriting(path, content):
+    """Two steps: a worker's own tool writes over no file that it has not read."""
+    return f"::tool read {json.dumps({'filePath': path})}", write(path, content)
+
+
 def shell(command):
     """A step of the scripted model: run a shell command by the worker's own tool."""
     return f"::tool bash {json.dumps({'command': command, 'description': 'a command'})}"
