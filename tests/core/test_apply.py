@@ -410,8 +410,8 @@ async def test_typing_while_the_merge_is_worked_out_is_seen(tmp_path):
     class Slow(FakeWorkspace):
         then = None
 
-        async def plan(self, root, changes, buffers, *, exact=False):
-            plan = await super().plan(root, changes, buffers, exact=exact)
+        async def plan(self, root, changes, buffers, **options):
+            plan = await super().plan(root, changes, buffers, **options)
             if self.then is not None:
                 then, self.then = self.then, None
                 then()

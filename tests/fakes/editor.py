@@ -26,6 +26,7 @@ class FakeEditor:
         self.id = id_
         self.name = name
         self.can_edit = can_edit
+        self.keeps_last_end = False
         self.labels: list[str] = []
         self.before: list[Callable[[], object]] = []
         self.after: list[Callable[[], object]] = []

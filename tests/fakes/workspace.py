@@ -106,9 +106,19 @@ class FakeWorkspace:
         return Merged(self._commit(files), tuple(conflicts))
 
     async def plan(
-        self, root: Path, changes: ChangeSet, buffers: Mapping[str, str], *, exact: bool = False
+        self,
+        root: Path,
+        changes: ChangeSet,
+        buffers: Mapping[str, str],
+        *,
+        exact: bool = False,
+        keep_last_end: Collection[str] = (),
     ) -> FakePlan:
-        before, after = self._commits[changes.base], self._commits[changes.result]
+        before, after = dict(self._commits[changes.base]), dict(self._commits[changes.result])
+        for files in (before, after):
+            for path in files.keys() & keep_last_end:
+                end = "\n" if buffers[path].endswith("\n") else ""
+                files[path] = (files[path].decode().removesuffix("\n") + end).encode()
         reasons, conflicts, lives = [], [], {}
         for change in changes.files:
             target = root / change.path

@@ -175,6 +175,19 @@ class WorkspaceContract:
         assert (root / "b.txt").read_text() == "b\n"
         assert (root / "src" / "a.py").read_text() == "worker\n"
 
+    @pytest.mark.parametrize(("made", "typed", "shall"), [("worker", "b\n", "worker\n"), ("worker\n", "b", "worker")])
+    async def test_a_last_line_end_that_is_the_editors_own_stays_as_it_is(
+        self, workspace, root, opened, made, typed, shall
+    ):
+        """Neovim keeps it as an option of the buffer, which no edit changes."""
+        folder, base = opened
+        (folder / "b.txt").write_text(made)
+        (root / "b.txt").write_text(typed)
+        changes = await workspace.collect(TASK, root, base)
+        plan = await workspace.plan(root, changes, {"b.txt": typed}, keep_last_end=["b.txt"])
+        assert plan.buffers == (BufferChange("b.txt", typed, shall),)
+        assert await workspace.read(root, plan.after, "b.txt") == shall.encode()
+
     async def test_what_is_there_already_as_the_worker_made_it_is_unchanged(self, workspace, root, opened):
         folder, base = opened
         (folder / "new.py").write_text("new\n")

@@ -86,7 +86,9 @@ class LiveFiles:
             try:
                 holders = await self._holders(root, changes, editor)
                 texts = {path: holder.document.text for path, holder in holders.items()}
-                plan = await self._workspace.plan(root, changes, texts, exact=exact)
+                plan = await self._workspace.plan(
+                    root, changes, texts, exact=exact, keep_last_end=_keeping_last_end(holders)
+                )
                 await self._write(_Try(root, label, changes, exact, holders, plan))
                 written = set(plan.paths).difference(plan.unchanged, (change.path for change in plan.buffers))
                 return Written(plan, tuple(path for path in plan.paths if path in holders and path not in written))
@@ -198,7 +200,13 @@ class LiveFiles:
         if texts.keys() != documents.keys():
             return False
         try:
-            plan = await self._workspace.plan(attempt.root, attempt.changes, texts, exact=attempt.exact)
+            plan = await self._workspace.plan(
+                attempt.root,
+                attempt.changes,
+                texts,
+                exact=attempt.exact,
+                keep_last_end=_keeping_last_end(attempt.holders),
+            )
         except ApplyRefused:
             return False
         return texts.keys() <= set(plan.unchanged)
@@ -221,6 +229,10 @@ class LiveFiles:
 
 def _touched(changes: ChangeSet) -> frozenset[str]:
     return frozenset(path for file in changes.files for path in (file.path, file.old_path))
+
+
+def _keeping_last_end(holders: Mapping[str, _Holder]) -> frozenset[str]:
+    return frozenset(path for path, holder in holders.items() if holder.editor.keeps_last_end)
 
 
 def _told(reasons: Reasons) -> str:

@@ -161,12 +161,19 @@ class Workspace(Protocol):
         ...
 
     async def plan(
-        self, root: Path, changes: ChangeSet, buffers: Mapping[str, str], *, exact: bool = False
+        self,
+        root: Path,
+        changes: ChangeSet,
+        buffers: Mapping[str, str],
+        *,
+        exact: bool = False,
+        keep_last_end: Collection[str] = (),
     ) -> LandingPlan:
         """Merge the change set three-way with the user's files as they are now, all or nothing, and write nothing.
 
         `buffers` holds the texts of files that editors have open (path relative to root → text): they are merged with those
-        texts and are for the editors to change. With `exact` the two commits hold bytes as they were on disk, as those of a
+        texts and are for the editors to change; those of `keep_last_end` go on ending with a line end or without one, as they
+        do. With `exact` the two commits hold bytes as they were on disk, as those of a
         `LandingPlan` do. Raises `ApplyRefused` naming every path and its reason, and both sides of each conflict.
         """
         ...
@@ -241,6 +248,11 @@ class Editor(Protocol):
     @property
     def can_edit(self) -> bool:
         """Whether it takes edits from a server at all."""
+        ...
+
+    @property
+    def keeps_last_end(self) -> bool:
+        """Whether the line end at the very end of a text is for it alone to change: an option of the buffer, as in Neovim."""
         ...
 
     async def edit(self, label: str, edits: Sequence[DocumentEdit]) -> EditOutcome:

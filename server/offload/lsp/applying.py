@@ -80,6 +80,10 @@ class BufferEdits:
     def can_edit(self) -> bool:
         return self._client.takes_edits
 
+    @property
+    def keeps_last_end(self) -> bool:
+        return self._client.is_neovim
+
     async def edit(self, label: str, edits: Sequence[DocumentEdit]) -> EditOutcome:
         if not self.can_edit or not all(map(_is_plain, edits)):
             return EditOutcome.REFUSED

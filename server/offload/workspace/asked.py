@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from offload.domain.change import Conflict, FileChange
@@ -28,7 +28,8 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What all files of one landing have in common. `changed` is the change set's files by path, `links` are all that the
+    """What all files of one landing have in common. `keep_last_end` are those of `buffers` whose last line end
+    is for their editors alone to change, `changed` is the change set's files by path, `links` are all that the
     result makes (path to target), `tangled` has a reason for each path that another one is in the way of, and `own` are the
     folders that are git's own."""
 
@@ -36,6 +37,7 @@ class Asked:
     repository: Repository
     sides: Sides
     buffers: Mapping[str, str]
+    keep_last_end: Collection[str]
     exact: bool
     changed: Mapping[str, FileChange]
     links: Mapping[str, str]

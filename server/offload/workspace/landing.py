@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import ChainMap
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from offload.core.ports import BufferChange
@@ -39,7 +39,13 @@ class Planned:
 
 
 async def plan(
-    git: Git, repository: Repository, changes: ChangeSet, buffers: Mapping[str, str], *, exact: bool
+    git: Git,
+    repository: Repository,
+    changes: ChangeSet,
+    buffers: Mapping[str, str],
+    *,
+    exact: bool,
+    keep_last_end: Collection[str],
 ) -> Planned:
     """Merge with what the user has now. Raises `ApplyRefused`."""
     both = await sides(git, repository, changes, exact)
@@ -48,6 +54,7 @@ async def plan(
         repository,
         both,
         buffers,
+        keep_last_end,
         exact,
         {file.path: file for file in changes.files},
         _links(both),

@@ -143,6 +143,8 @@ def _open_texts(asked: Asked, entry: Entry, live: Live) -> tuple[Text, Text, Tex
 
 async def _in_buffer(asked: Asked, entry: Entry, live: Live, mine: Text, base: Text, result: Text) -> Settled:
     git, private = asked.git, asked.repository.private
+    if entry.path in asked.keep_last_end:
+        base, result = base.ending_as(mine), result.ending_as(mine)
     merged = await merge(git, private, base, mine, result, exact=asked.exact, keep_ends=True)
     if not isinstance(merged, str):
         raise clashed(asked, entry, merged, not entry.old_mode)

@@ -17,6 +17,7 @@ MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 LINE_END = re.compile(r"\r\n|\r|\n")
+LAST_END = re.compile(r"(?:\r\n|\r|\n)\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,11 @@ class Text:
     def holding(self, text: str) -> Text:
         """Another text in the same form."""
         return replace(self, text=text)
+
+    def ending_as(self, other: Text) -> Text:
+        """The same text, with a line end at its very end if, and only if, the other one has one there."""
+        end = LAST_END.search(other.text)
+        return self.holding(LAST_END.sub("", self.text) + (end.group() if end else ""))
 
     def encoded(self) -> bytes:
         """Raises `UnicodeEncodeError` for a character that the encoding lacks."""

@@ -208,13 +208,19 @@ class GitWorkspaces:
             return merged
 
     async def plan(
-        self, root: Path, changes: ChangeSet, buffers: Mapping[str, str], *, exact: bool = False
+        self,
+        root: Path,
+        changes: ChangeSet,
+        buffers: Mapping[str, str],
+        *,
+        exact: bool = False,
+        keep_last_end: Collection[str] = (),
     ) -> LandingPlan:
         """Files that hold the result already count as written."""
         repository = self._load(root)
         async with self._locks[root]:
             with full_disk_told():
-                return await plan(self._git, repository, changes, buffers, exact=exact)
+                return await plan(self._git, repository, changes, buffers, exact=exact, keep_last_end=keep_last_end)
 
     async def write(self, root: Path, plan: LandingPlan) -> None:
         assert isinstance(plan, Planned)
