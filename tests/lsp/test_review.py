@@ -202,6 +202,18 @@ async def test_an_open_file_is_changed_in_its_buffer_and_others_on_disk(house, c
     assert not (house.root / "b.py").exists()
 
 
+async def test_a_result_without_a_last_line_end_comes_into_neovims_buffer_and_goes_again(connect, file, write):
+    """The buffer goes on ending as it did, which counts as the result."""
+    task = await write({"values.py": changed(39).rstrip("\n")})
+    editor = await connect(CAN_EDIT, clientInfo={"name": "Neovim"})
+    screen = Screen(editor)
+    screen.show(file, BASE)
+    await editor.command("offload.apply", {"task_id": task.id})
+    assert screen.text(file) == changed(39)
+    await editor.command("offload.undo", {"task_id": task.id})
+    assert screen.text(file) == BASE
+
+
 async def test_what_is_left_and_what_was_there_is_said(house, connect, file, write):
     task = await write({"values.py": changed(10), "b.py": "x\n", "c.py": "x\n"})
     file.write_text(changed(10))
