@@ -1,5 +1,6 @@
 """What one apply changed is taken back, and nothing else."""
 
+import os
 from dataclasses import replace
 
 import pytest
@@ -10,6 +11,8 @@ from offload.domain.errors import ApplyForbidden, ApplyRefused, NothingToUndo, S
 from offload.domain.events import Landed
 from offload.domain.review import ReviewState, review
 from offload.domain.task import Front, Landing
+from offload.processes import Processes
+from offload.workspace import GitWorkspaces
 from tests.core.results import MODEL, TEXT, apply, changed, editor, follow_up, on_disk, result, undo
 from tests.fakes.house import open_house
 
@@ -74,9 +77,15 @@ async def test_an_apply_that_a_follow_up_has_replaced_is_undone_last(house):
     task = await result(house, {"a.txt": changed(2)})
     _, one = await apply(house, task)
     task = await follow_up(house, task, {"a.txt": changed(2, word="better")})
-    await apply(house, task)
-    with pytest.raises(ApplyRefused):
+    _, two = await apply(house, task)
+    with pytest.raises(ApplyRefused) as error:
         await undo(house, task, one.id)
+    (why,) = [f"{path}: {reason}" for path, reason in error.value.reasons]
+    assert why == "a.txt: was changed since it was applied"
+    assert error.value.conflicts[0].reason == "was changed since it was applied"
+    assert str(error.value) == (
+        f"Nothing was taken back. {why}. Undo first what was applied to it later: {two.id} of task {task.id}."
+    )
     assert on_disk(house) == changed(2, word="better")
     await undo(house, task)
     assert on_disk(house) == changed(2)
@@ -93,6 +102,45 @@ async def test_a_conflict_on_the_way_back_is_refused_and_the_apply_stands(house)
     assert [path for path, _ in error.value.reasons] == ["a.txt"]
     assert (on_disk(house), on_disk(house, "b.txt")) == ("mine\n", changed(3))
     assert house.delegation.get(task.id).landings[0].undone_at is None
+
+
+async def test_an_undo_that_what_the_user_did_stands_in_the_way_of_says_nothing_of_the_worker(house):
+    task = await result(house, {"new.txt": TEXT})
+    await apply(house, task)
+    (house.root / "new.txt").write_text("mine\n")
+    with pytest.raises(ApplyRefused) as error:
+        await undo(house, task)
+    assert str(error.value) == (
+        "Nothing was taken back. new.txt: was changed since it was applied. Put it as it was then, and undo again."
+    )
+
+
+async def test_the_applies_of_other_tasks_that_stand_in_the_way_of_an_undo_are_named_the_last_first(tmp_path):
+    """One has renamed the file, and so it is not there under its name any more."""
+    async with (
+        GitWorkspaces(tmp_path / "state", Processes(), os.environ | {"HOME": str(tmp_path)}) as workspace,
+        open_house(tmp_path, files={"a.txt": TEXT, "b.txt": TEXT + "b\n"}, workspace=workspace) as house,
+    ):
+        first = await result(house, {"a.txt": changed(2)})
+        second = await result(house, {"a.txt": changed(9)})
+        beside = await result(house, {"b.txt": TEXT})
+        moved = await result(house, {"a.txt": None, "moved.txt": TEXT})
+        await apply(house, moved)
+        await undo(house, moved)
+        await apply(house, first)
+        landings = []
+        for task in (second, beside, moved):
+            house.clock.advance(1)
+            landings.append((await apply(house, task))[1])
+        with pytest.raises(ApplyRefused) as error:
+            await undo(house, first)
+        assert str(error.value) == (
+            "Nothing was taken back. a.txt: was changed, deleted or renamed since it was applied. Undo first what was "
+            f"applied to it later: {landings[2].id} of task {moved.id}, {landings[0].id} of task {second.id}."
+        )
+        await undo(house, moved)
+        await undo(house, first)
+        assert on_disk(house) == changed(9)
 
 
 async def test_what_went_into_a_buffer_comes_back_out_of_it(house):

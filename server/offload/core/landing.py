@@ -17,9 +17,10 @@ from offload.core.ledger import Ledger
 from offload.core.live import LiveFiles
 from offload.core.ports import Workspace
 from offload.core.refusals import must_rest, newest_changes, open_ask, selected
+from offload.core.undoing import cannot_go_back, to_be_undone
 from offload.domain.ask import DENY, Answer, AskId, AskOutcome, ModelApply, WantedApply
 from offload.domain.change import ChangeSet
-from offload.domain.errors import ApplyForbidden, ApplyRefused, InvalidRequest, NothingToUndo
+from offload.domain.errors import ApplyForbidden, ApplyRefused, InvalidRequest
 from offload.domain.events import ConsentAsked, ConsentClosed, Event, Landed, Rejected, Undone
 from offload.domain.review import ReviewState, Selection, outside, review, standing
 from offload.domain.task import Front, Landing, Rejection, Task, TaskId
@@ -104,7 +105,10 @@ class Landings:
                 root = Path(task.spec.workspace)
                 changes = await self._workspace.between(root, landing.after, landing.before)
                 label = f"Undo: {task.spec.title}"
-                written = await self._live.land(root, changes, label, editor=caller.id, exact=True)
+                try:
+                    written = await self._live.land(root, changes, label, editor=caller.id, exact=True)
+                except ApplyRefused as refusal:
+                    raise cannot_go_back(task, landing, self._ledger.all(), refusal) from refusal
                 plan = written.plan
                 back = replace(back, paths=plan.paths, unchanged=plan.unchanged, buffers=written.buffers)
             undone = Undone(at=now, landing=landing.id, given=given)
@@ -238,22 +242,3 @@ def unwanted(task: Task, changes: ChangeSet, selection: Selection) -> tuple[str,
     if applied:
         raise InvalidRequest(f"{', '.join(applied)} of task {task.id} is applied; undo_apply takes it back")
     return units
-
-
-def to_be_undone(task: Task, apply_id: str) -> Landing:
-    """The landing of this id, the last that stands for "". Raises `NothingToUndo`."""
-    stand = standing(task)
-    named = [landing for landing in task.landings if apply_id and landing.id == apply_id]
-    if apply_id and not named:
-        known = ", ".join(landing.id for landing in stand if landing.id) or "none"
-        raise NothingToUndo(f"task {task.id} has no apply {apply_id!r}; those that can be undone: {known}")
-    if not apply_id and not stand:
-        raise NothingToUndo(f"no apply of task {task.id} stands")
-    landing = named[0] if named else stand[-1]
-    if landing.undone_at is not None:
-        raise NothingToUndo(f"{apply_id} of task {task.id} was undone before")
-    if not landing.id:
-        raise NothingToUndo(
-            f"task {task.id} was applied by an earlier version of offload, which kept nothing to undo it with"
-        )
-    return landing
