@@ -7,10 +7,13 @@ import pytest
 
 from offload.core.caller import Caller
 from offload.domain.ask import Answer, AskKind, AskOutcome, ModelApply
+from offload.domain.check import Check, CheckPlan
 from offload.domain.errors import ApplyForbidden, ApplyRefused, InvalidRequest, KeyReused, UnknownAsk, WrongPhase
+from offload.domain.project import ProjectSettings
 from offload.domain.task import Front
 from tests.core.results import MODEL, PERSON, TEXT, apply, changed, follow_up, on_disk, reject, result
 from tests.fakes.house import open_house
+from tests.fakes.projects import FakeProjects
 
 APART = changed(2, 30)
 FILES = {"a.txt": TEXT, "b.txt": TEXT}
@@ -66,7 +69,7 @@ async def test_where_it_is_never_allowed_nobody_is_asked(tmp_path):
 async def test_a_person_is_asked_in_words_and_once(house):
     task = await result(house, {"a.txt": APART, "b.txt": changed(3), "c.txt": "new\n"}, MODEL)
     task = await asked(house, task)
-    task = await asked(house, task)
+    task = await asked(house, task, key="another")
     (ask,) = task.asks.values()
     assert (ask.kind, ask.subject, ask.detail, ask.choices) == (
         AskKind.PERMISSION,
@@ -116,12 +119,12 @@ async def test_a_denied_apply_is_not_done_and_not_asked_for_again(house):
     assert (task.asks, task.landings, on_disk(house)) == ({}, (), TEXT)
     assert (task.closings[0].outcome, task.closings[0].message) == (AskOutcome.ANSWERED, "not yet")
     with pytest.raises(
-        ApplyForbidden, match=f"Neovim does not want this part of task {task.id} to be applied: not yet"
+        ApplyForbidden, match=f"Neovim does not want this part of task {task.id} to be applied: not yet; only"
     ):
         await apply(house, task, caller=MODEL)
     task = await asked(house, task, paths=("a.txt",))
     task = await answer(house, task, "deny")
-    with pytest.raises(ApplyForbidden, match=r"to be applied$"):
+    with pytest.raises(ApplyForbidden, match="to be applied; only the user can apply it now"):
         await apply(house, task, caller=MODEL, paths=("a.txt",))
 
 
@@ -177,6 +180,16 @@ async def test_a_consent_is_over_when_the_result_moves_on(house, what):
     with pytest.raises(UnknownAsk, match="the result has moved on since"):
         await answer(house, task, "allow", ask=ask)
     assert on_disk(house) == TEXT
+
+
+async def test_a_consent_is_over_when_the_result_is_checked_again(tmp_path):
+    """A formatter may change it."""
+    projects = FakeProjects(ProjectSettings(plan=CheckPlan(checks=(Check("tests", "make test"),)), trusted=True))
+    async with open_house(tmp_path, files=FILES, projects=projects) as house:
+        task = await asked(house, await result(house, {"a.txt": APART}, MODEL))
+        await house.delegation.run_checks(house.caller, task.id)
+        task = await house.rested(task.id)
+        assert (task.asks, task.closings[0].outcome) == ({}, AskOutcome.WITHDRAWN)
 
 
 async def test_the_consent_for_a_closed_task_can_still_be_asked_and_given(house):

@@ -51,12 +51,14 @@ def applied_before(task: Task, units: Sequence[str]) -> Landing | None:
 
 def consent_of(task: Task, wanted: WantedApply, part: ChangeSet) -> Ask | None:
     """What a person is to be asked, None when that is open already. Raises `ApplyForbidden` when it was denied."""
-    if any(ask.wanted == wanted for ask in task.asks.values()):
+    if any(ask.wanted is not None and ask.wanted.units == wanted.units for ask in task.asks.values()):
         return None
     for closing in task.closings:
         if closing.choice == DENY and closing.ask.wanted is not None and closing.ask.wanted.units == wanted.units:
             words = f": {closing.message}" if closing.message else ""
-            raise ApplyForbidden(f"{closing.by} does not want this part of task {task.id} to be applied{words}")
+            raise ApplyForbidden(
+                f"{closing.by} does not want this part of task {task.id} to be applied{words}; only the user can apply it now"
+            )
     count = len(part.files)
     detail = f"{count} {'file' if count == 1 else 'files'}, +{part.added_lines} -{part.removed_lines}"
     return Ask(AskId(new_id("consent")), AskKind.PERMISSION, APPLY, detail, (ALLOW, DENY), wanted)
