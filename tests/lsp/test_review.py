@@ -262,7 +262,7 @@ async def test_a_conflict_is_shown_with_both_sides_and_nothing_is_written(house,
         head, *text = said(editor)[0].splitlines()
         assert head.endswith("conflicts.txt")
         assert text[:5] == [
-            "Nothing was written: you and the task changed the same lines.",
+            "Nothing was written: two sides changed the same.",
             "",
             "values.py, line 1: was changed by you as well",
             "--- yours",

@@ -31,7 +31,7 @@ def _files(files: Iterable[Mapping[str, Any]]) -> str:
 
 def conflicts(conflicts: Sequence[Conflict]) -> str:
     """All sides of each, to be read; what the person has comes first."""
-    head = "Nothing was written: you and the task changed the same lines.\n"
+    head = "Nothing was written: two sides changed the same.\n"
     return "\n".join([head, *map(_conflict, conflicts)])
 
 

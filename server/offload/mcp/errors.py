@@ -32,8 +32,8 @@ HINTS: Mapping[str, str] = {
     "wrong_phase": "Call get_task_status for what can be done now.",
     "key_reused": "Use another key for another task.",
     "not_a_workspace": "Give the absolute folder of the project as workspace.",
-    "apply_refused": "Tell the user which files are in the way; continue_task with onto=files lets the agent bring its work up to "
-    "date with them.",
+    "apply_refused": "Tell the user what is in the way. Where it was an apply, continue_task with onto=files lets the agent bring its "
+    "work up to date with it.",
     "apply_forbidden": "Tell the user, who can apply it: in the editor, or with `offload apply`.",
     "nothing_to_undo": "Nothing of this task stands applied; get_changes shows the state of each hunk.",
     "worker_refused": "Do the work yourself; what is missing, say in your last words.",
