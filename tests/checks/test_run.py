@@ -1,6 +1,7 @@
 """Real commands, run as checks of a folder: what is known of them afterwards, and that nothing of them is left."""
 
 import asyncio
+import contextlib
 import os
 import signal
 import sys
@@ -41,6 +42,17 @@ async def pid_in(path):
         while not (path.exists() and path.read_text().endswith("\n")):  # noqa: ASYNC110 - nobody tells us
             await asyncio.sleep(0)
         return int(path.read_text())
+
+
+async def left_by_an_earlier_hub(folder, mark):
+    """A process in the folder that is no child of this hub, older than the next check by more than the system's clock tells apart."""
+    start = f"{MARKER}={mark} setsid sh -c 'echo $$ > pid; exec sleep 600' > out 2>&1 &"
+    await Processes().run(["sh", "-c", start], cwd=folder, environment=dict(os.environ))
+    left = identify(await pid_in(folder / "pid"))
+    async with asyncio.timeout(BOUND_S):
+        while moment() < left.started + 0.25:  # noqa: ASYNC110 - the clock is the fact
+            await asyncio.sleep(0.01)
+    return left
 
 
 async def test_a_command_that_ends_well_has_passed(run):
@@ -127,6 +139,17 @@ async def test_a_cancelled_check_leaves_nothing(run, folder):
     assert gone(pid)
 
 
+async def test_what_the_check_of_a_hub_that_was_killed_left_is_ended_before_the_next_one(run, folder):
+    mark = (await run(f"echo ${MARKER}")).tail
+    left = await left_by_an_earlier_hub(folder, mark)
+    try:
+        assert (await run("true")).passed
+        assert gone(left.pid)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(left.pid, signal.SIGKILL)
+
+
 async def test_programs_that_are_not_the_checks_are_left_alone(run, folder):
     """A person's shell in a folder of ours, and what another task runs."""
     person = await Processes().start(
@@ -141,13 +164,7 @@ async def test_programs_that_are_not_the_checks_are_left_alone(run, folder):
 
 async def test_what_a_worker_runs_for_itself_in_the_folder_is_left_alone(run, folder):
     """A language server of a worker that an earlier hub had started: it has a worker's mark, and is no child of this hub."""
-    start = f"{MARKER}=other setsid sh -c 'echo $$ > pid; exec sleep 600' > out 2>&1 &"
-    await Processes().run(["sh", "-c", start], cwd=folder, environment=dict(os.environ))
-    server = identify(await pid_in(folder / "pid"))
-    # It is older than the check by more than the system's clock tells apart.
-    async with asyncio.timeout(BOUND_S):
-        while moment() < server.started + 0.25:  # noqa: ASYNC110 - the clock is the fact
-            await asyncio.sleep(0.01)
+    server = await left_by_an_earlier_hub(folder, "other")
     try:
         assert (await run("true")).passed
         assert alive(server)
@@ -205,9 +222,7 @@ async def test_the_environment_is_the_callers_without_what_is_offloads_or_gits(r
 
 
 async def test_a_check_carries_the_mark_by_which_offload_refuses_a_workers_own_calls(run):
-    first, second = [(await run(f"echo ${MARKER}", environment={MARKER: "given"})).tail for _ in range(2)]
-    assert first.startswith("check-")
-    assert first != second
+    assert (await run(f"echo ${MARKER}", environment={MARKER: "given"})).tail.startswith("check-")
 
 
 async def test_many_checks_can_run_at_a_time(run):

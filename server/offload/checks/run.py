@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from offload.domain.change import digest
 from offload.domain.check import Check, CheckResult
 from offload.processes import MARKER, Origin, Processes, Tailed, end_strays, moment, without
 
@@ -26,6 +26,7 @@ class ShellChecks:
 
     def __init__(self, processes: Processes) -> None:
         self._processes = processes
+        self._begun: set[Path] = set()
 
     async def run(self, folder: Path, check: Check, environment: Mapping[str, str]) -> CheckResult:
         from offload.checks.report import Reports  # noqa: PLC0415 - brings an XML parser, which no front waits for
@@ -33,7 +34,8 @@ class ShellChecks:
         loop = asyncio.get_running_loop()
         reports = await asyncio.to_thread(Reports, folder, check.junit)
         # The mark of a worker's own processes: the hub refuses them, and what gets out of its session is found by it.
-        mark = f"check-{secrets.token_hex(8)}"
+        mark = f"check-{digest(str(folder))}"
+        await self._end_left(folder, mark)
         start, since = loop.time(), moment() - CLOCK_STEP_S
         try:
             done = await self._processes.run_tail(
@@ -59,9 +61,15 @@ class ShellChecks:
         said = "\n".join(part for part in (said, note) if part)
         return CheckResult(check.name, passed, seconds, _shown(said), check.command, done.returncode, tests=tests)
 
+    async def _end_left(self, folder: Path, mark: str) -> None:
+        """A hub that was killed leaves the check that ran; it would go on beside this one, and write when nobody looks."""
+        if folder not in self._begun:
+            self._begun.add(folder)
+            await end_strays(Origin(None, marker=mark, claims=_whenever_started))
+
 
 def _whenever_started(_: float) -> bool:
-    return True  # the mark is this run's own
+    return True  # the mark is this folder's own
 
 
 def _problem(done: Tailed, check: Check) -> str:

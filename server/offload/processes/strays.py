@@ -37,10 +37,10 @@ def nobody(_: float) -> bool:
 @dataclass(frozen=True, slots=True)
 class Origin:
     """Whose tools are meant: those of a task that works in `folder`, by the worker's `server` that gives `marker` to what it
-    starts. `claims` says of a start time whether the task alone can have been the reason; `servers` are all that run.
+    starts; without a folder those alone that have the marker. `claims` says of a start time whether the task alone can have been the reason; `servers` are all that run.
     What was started before `since` is not meant."""
 
-    folder: Path
+    folder: Path | None
     servers: tuple[Identity, ...] = ()
     server: Identity | None = None
     marker: str = ""
@@ -108,7 +108,7 @@ class _Table:
     def __init__(self, origin: Origin) -> None:
         self.all = {each.pid: each for each in every() if not each.ended}
         self._origin = origin
-        self._folder = origin.folder.resolve()
+        self._folder = origin.folder and origin.folder.resolve()
         self._servers = {server.pid: server for server in origin.servers if alive(server)}
         self._ours = {os.getpid(), *self.above(os.getpid())}
 
@@ -128,7 +128,7 @@ class _Table:
             return False  # ours
         if server is not None and _group(line[line.index(server.pid) - 1]) == _group(server.pid):
             return False  # the server's own
-        if works_in(each.pid, self._folder):
+        if self._folder is not None and works_in(each.pid, self._folder):
             return server is not None or _comes_from_a_worker(each)
         if not self._origin.claims(each.started):
             return False
