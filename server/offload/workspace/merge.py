@@ -79,23 +79,31 @@ async def merge(
     Line ends are those of the live text, unless only the worker changed them and not `keep_ends`. Where they are mixed, in
     the live text or with `exact` in any of them, each line keeps its own.
     """
-    plain = await asyncio.to_thread(lambda: [one.plain for one in (base, live, result)])
-    end = await asyncio.to_thread(_one_end, base, live, result, exact, keep_ends)
-    merged = _at_once(*plain)
-    if end is not None and merged is not None:
-        return await asyncio.to_thread(_ended, merged, end)
     with tempfile.TemporaryDirectory() as scratch:
         files = {name: Path(scratch, name) for name in (BASE, LIVE, RESULT)}
-        await asyncio.to_thread(_write_out, files, plain)
-        if end is not None:
+        end, merged = await asyncio.to_thread(_begun, files, (base, live, result), exact, keep_ends)
+        if end is not None and merged is None:
             merged = await _merge_file(git, private, files)
-            if merged is not None:
-                return await asyncio.to_thread(_ended, merged, end)
+        if end is not None and merged is not None:
+            return await asyncio.to_thread(_ended, merged, end)
         ours, theirs = await together(
             git.ours(private, *COMPARE, files[BASE], files[LIVE], accepted=(0, 1)),
             git.ours(private, *COMPARE, files[BASE], files[RESULT], accepted=(0, 1)),
         )
     return await asyncio.to_thread(_by_line, ours.stdout, theirs.stdout, (base, live, result), keep_ends)
+
+
+def _begun(
+    files: dict[str, Path], texts: tuple[Text, Text, Text], exact: bool, keep_ends: bool
+) -> tuple[str | None, bytes | None]:
+    """The end that every line of the merged text has, None where they differ; and the merged text where no merge is needed,
+    else the three are written out."""
+    plain = [text.plain for text in texts]
+    end, merged = _one_end(*texts, exact, keep_ends), _at_once(*plain)
+    if end is None or merged is None:
+        for file, content in zip(files.values(), plain, strict=True):
+            file.write_bytes(content)
+    return end, merged
 
 
 class NotText(Exception):
@@ -135,11 +143,6 @@ def _one_end(base: Text, live: Text, result: Text, exact: bool, keep_ends: bool)
 
 def _ended(merged: bytes, end: str) -> str:
     return merged.decode("utf-8", "surrogatepass").replace("\n", end)
-
-
-def _write_out(files: dict[str, Path], plain: Sequence[bytes]) -> None:
-    for file, content in zip(files.values(), plain, strict=True):
-        file.write_bytes(content)
 
 
 async def _merge_file(git: Git, private: Path, files: dict[str, Path]) -> bytes | None:

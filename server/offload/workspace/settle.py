@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from offload.core.ports import BufferChange
 from offload.workspace.asked import MADE_TWICE, Asked, Refused, clashed, refused
@@ -16,21 +16,35 @@ from offload.workspace.snapshot import same_text
 from offload.workspace.text import EMPTY, Text, read
 
 BYTE_ORDER_MARK = "\ufeff"
+LATIN = "latin-1"
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """Those of an open document: what the task was given, what is on the screen, what the task made."""
+
+    base: Text
+    mine: Text
+    result: Text
 
 
 async def settle(asked: Asked, entry: Entry) -> Settled:
     """Raises `Refused`."""
-    live = await asyncio.to_thread(_checked, asked, entry)
+    live, texts = await asyncio.to_thread(_begun, asked, entry)
     if entry.old_path:
         return on_disk(await _renamed(asked, entry, live))
-    if entry.path in asked.buffers:
-        mine, base, result = await asyncio.to_thread(_open_texts, asked, entry, live)
-        if result is not None:
-            return await _in_buffer(asked, entry, live, mine, base, result)
-        # What is no change of text is done on disk, where nothing that is only in the editor can be lost by it.
-        _refuse_unsaved(asked, entry, entry.path, live)
+    if texts is not None:
+        return await _in_buffer(asked, entry, live, texts)
+    # What is no change of text is done on disk, where nothing that is only in the editor can be lost by it.
+    _refuse_unsaved(asked, entry, entry.path, live)
     content = await _content(asked, entry, live, asked.sides.base(entry), asked.sides.result(entry))
     return on_disk(edits_of(asked, entry, live, content))
+
+
+def _begun(asked: Asked, entry: Entry) -> tuple[Live, Texts | None]:
+    """What is at the path, and the texts for the editor that has it open, if that is to change it."""
+    live = _checked(asked, entry)
+    return live, None if entry.old_path or entry.path not in asked.buffers else _open_texts(asked, entry, live)
 
 
 def _checked(asked: Asked, entry: Entry) -> Live:
@@ -125,37 +139,36 @@ def _one_file(entry: Entry, old: Live, live: Live) -> bool:
     return entry.path.lower() == entry.old_path.lower() and live.stamp == old.stamp
 
 
-def _open_texts(asked: Asked, entry: Entry, live: Live) -> tuple[Text, Text, Text | None]:
-    """An open document's text, the base's and the result's; None for a result that is no text for an editor to change."""
+def _open_texts(asked: Asked, entry: Entry, live: Live) -> Texts | None:
+    """None for a result that is no text for an editor to change."""
     mine = asked.buffers[entry.path]
-    mark = mine.startswith(BYTE_ORDER_MARK)
-    text = Text(mine.removeprefix(BYTE_ORDER_MARK), mark=BYTE_ORDER_MARK.encode() if mark else b"")
-    base, result = asked.sides.base(entry), asked.sides.result(entry)
-    before = read(base or b"")
-    plain_files = live.link is False and {entry.old_mode, entry.new_mode} <= {"", REGULAR, EXECUTABLE}
-    if result is None or before is None or not plain_files or (made := read(result)) is None:
-        return text, EMPTY, None
-    held = read(live.content or b"")
-    if made.encoding == "latin-1" and before.encoding != "latin-1" and (held is None or held.encoding != "latin-1"):
+    mark = BYTE_ORDER_MARK.encode() if mine.startswith(BYTE_ORDER_MARK) else b""
+    base, result = read(asked.sides.base(entry) or b""), read(asked.sides.result(entry) or b"")
+    files = not live.link and entry.new_mode and {entry.old_mode, entry.new_mode} <= {"", REGULAR, EXECUTABLE}
+    if base is None or result is None or not files:
+        return None
+    held = _form(live.content, EMPTY)
+    if result.encoding == LATIN and LATIN not in (base.encoding, held.encoding):
         raise refused(asked, entry, "is open in an editor, and what the task made of it is not valid UTF-8")
-    return text, before, made
+    return Texts(base, Text(mine.removeprefix(BYTE_ORDER_MARK), mark=mark), result)
 
 
-async def _in_buffer(asked: Asked, entry: Entry, live: Live, mine: Text, base: Text, result: Text) -> Settled:
-    git, private = asked.git, asked.repository.private
-    if entry.path in asked.keep_last_end:
-        base, result = base.ending_as(mine), result.ending_as(mine)
-    merged = await merge(git, private, base, mine, result, exact=asked.exact, keep_ends=True)
+async def _in_buffer(asked: Asked, entry: Entry, live: Live, texts: Texts) -> Settled:
+    git, private, mine = asked.git, asked.repository.private, texts.mine
+    merged = await merge(git, private, texts.base, mine, texts.result, exact=asked.exact, keep_ends=True)
     if not isinstance(merged, str):
         raise clashed(asked, entry, merged, not entry.old_mode)
-    before, after = asked.buffers[entry.path], mine.mark.decode() + merged
-    content = live.content
+    return await asyncio.to_thread(_put, asked, entry, live, texts, mine.mark.decode() + merged)
+
+
+def _put(asked: Asked, entry: Entry, live: Live, texts: Texts, after: str) -> Settled:
+    before, content = asked.buffers[entry.path], live.content
     if content is None and after == before and not entry.old_mode:
         content = asked.sides.result(entry)  # the new file is on the screen already, and nowhere else
     edits = () if content is None else edits_of(asked, entry, live, content)
     if after == before:
         return on_disk(edits)
-    form = result if content is None else await asyncio.to_thread(_form, content)
+    form = _form(content, texts.result)
     was = file_of(live)
     shall = outcome_of(edits[0], b"") if edits else was
     return Settled(
@@ -166,8 +179,9 @@ async def _in_buffer(asked: Asked, entry: Entry, live: Live, mine: Text, base: T
     )
 
 
-def _form(content: bytes) -> Text:
-    return read(content) or EMPTY
+def _form(content: bytes | None, without: Text) -> Text:
+    """How a file is written; `without` stands for one that is not there."""
+    return without if content is None else read(content) or EMPTY
 
 
 def _as_saved(form: Text, text: str) -> bytes:
