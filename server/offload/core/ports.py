@@ -179,7 +179,8 @@ class Workspace(Protocol):
         ...
 
     async def write(self, root: Path, plan: LandingPlan) -> None:
-        """Do what a plan has for the disk, all or nothing. Raises `ApplyRefused` when a file has changed since."""
+        """Do what a plan has for the disk, all or nothing, and keep its `before` and `after`: to be called for a plan that is
+        for editors alone, too. Raises `ApplyRefused` when a file has changed since."""
         ...
 
     async def read(self, root: Path, commit: str, path: str) -> bytes | None:
