@@ -8,7 +8,6 @@ does comes to the disk or to the server, and another one is opened on what is th
 import asyncio
 import contextlib
 import os
-import random
 import signal
 import time
 from dataclasses import dataclass, field
@@ -30,8 +29,9 @@ from offload.workers.opencode.find import Finder
 from offload.workers.opencode.servers import Launch
 from offload.workers.opencode.worker import OpenCodeWorker
 from offload.workers.registry import agents
-from tests.crash.acting import TROUBLES, ActingOpenCode
+from tests.crash.acting import ActingOpenCode
 from tests.crash.clock import FastClock
+from tests.crash.plans import plan
 from tests.fakes.checks import FakeChecks
 from tests.fakes.projects import FakeProjects
 from tests.fakes.source import IndentedSource
@@ -41,88 +41,6 @@ FIRST_REAL = 1_000_000  # the numbers from here on are no seeds: they are those 
 SPEED = 5
 CALL_LIMIT_S = 5.0  # shorter than the time after which a server that does not answer is lost, as that clock counts it
 BOUND_S = 90
-HUB_LABELS = (
-    *(
-        f"journal {event}: {when}"
-        for event in (
-            "Created",
-            "Snapshotted",
-            "Admitted",
-            "SessionOpened",
-            "TurnSeen",
-            "Asked",
-            "AskClosed",
-            "UsageSeen",
-        )
-        for when in ("before", "after")
-    ),
-    *(
-        f"journal {event}: {when}"
-        for event in ("TurnEnded", "ChecksEnded", "Landed", "WorkLost")
-        for when in ("before", "after")
-    ),
-    *(
-        f"{step}: {when}"
-        for step in ("snapshot", "open_folder", "collect", "check", "apply")
-        for when in ("before", "after")
-    ),
-)
-SERVER_LABELS = (
-    "session create: before",
-    "session create: after",
-    "prompt sent: before",
-    "prompt sent: after",
-    "prompt stored",
-    "turn seen",
-    "file written",
-    "ask open",
-    "answer: before",
-    "answer: after",
-    "finished",
-    "idle",
-)
-
-
-@dataclass(frozen=True)
-class Kill:
-    label: str
-    count: int  # the how-many-eth time that the label is passed
-    victims: tuple[str, ...]
-
-
-@dataclass
-class Plan:
-    """What the seed says."""
-
-    briefs: list[str]
-    kills: list[Kill]
-    trouble: str
-    cancel_at: str
-
-
-def plan(seed):
-    chance = random.Random(seed)
-    briefs = []
-    for number in range(chance.choice([1, 1, 2])):
-        steps = [f"::write f{number}.txt {chance.randrange(1000)}"]
-        if chance.random() < 0.5:
-            steps.append(f"::ask make {number}")
-        steps.append(f"::write g{number}.txt {chance.randrange(1000)}")
-        briefs.append("\n".join([*steps, f"::say done {number}"]))
-    # Every label comes up in turn, so that a run of a few dozen seeds has been at all of them.
-    labels = [*HUB_LABELS, *SERVER_LABELS]
-    kills = [Kill(labels[seed % len(labels)], chance.choice([1, 1, 1, 2]), _victims(chance))]
-    if chance.random() < 0.4:
-        kills.append(Kill(chance.choice(labels), chance.choice([1, 2]), _victims(chance)))
-    trouble = chance.choice(TROUBLES) if chance.random() < 0.5 else ""
-    cancel_at = (
-        chance.choice(["turn seen", "ask open", "file written", "check: before"]) if chance.random() < 0.15 else ""
-    )
-    return Plan(briefs, kills, trouble, cancel_at)
-
-
-def _victims(chance):
-    return chance.choice([("hub",), ("hub",), ("server",), ("hub", "server")])
 
 
 class DyingJournal(SqliteJournal):
@@ -155,6 +73,9 @@ class LabelledWorkspace(FakeWorkspace):
 
     async def collect(self, *arguments):
         return await self._around("collect", super().collect, *arguments)
+
+    async def merge(self, *arguments):
+        return await self._around("merge", super().merge, *arguments)
 
     async def write(self, *arguments):
         return await self._around("apply", super().write, *arguments)
@@ -300,28 +221,46 @@ class Run:
             await journal.aclose()
 
     async def _use(self, delegation):
-        """What fronts do: start with a key, answer, stop, apply; and again with the next hub whatever got no answer."""
-        began = time.monotonic()
+        """What fronts do: start with a key, answer, stop, take the results; and again with the next hub whatever got no answer."""
         caller = Caller(Front.TERMINAL, "rpc-1", self._root, "test", {"PATH": "/usr/bin:/bin"})
+        for number, brief in enumerate(self.plan.briefs):
+            await delegation.start(caller, StartRequest(brief=brief, key=f"key {number}"))
+        stopping = asyncio.create_task(self._stop(delegation, caller))
+        try:
+            await self._rest(delegation, caller)
+        finally:
+            stopping.cancel()
+        ready = [task for task in delegation.tasks() if task.phase is Phase.READY and not task.spec.integrates]
+        if self.plan.then == "integrate" and ready:
+            made = await delegation.integrate(caller, [task.id for task in ready], "together")
+            await self._rest(delegation, caller)
+            ready = [delegation.get(made.id)]
+        for task in ready:
+            await self._take(delegation, caller, task.id)
+
+    async def _rest(self, delegation, caller):
+        """Until no task is live; asks are answered meanwhile."""
+        began = time.monotonic()
         with delegation.watching() as watcher:
-            for number, brief in enumerate(self.plan.briefs):
-                await delegation.start(caller, StartRequest(brief=brief, key=f"key {number}"))
-            stopping = asyncio.create_task(self._stop(delegation, caller))
-            try:
-                while live := [task for task in delegation.tasks() if task.live]:
-                    if not any(task.phase is Phase.RECOVERING for task in live) and self.verdict.hubs > 1:
-                        self.verdict.slowest_s = max(self.verdict.slowest_s, time.monotonic() - began)
-                        began = float("inf")
-                    for task in live:
-                        for ask in task.asks:
-                            with contextlib.suppress(OffloadError):
-                                await delegation.answer(caller, task.id, ask, Answer("allow"))
-                    await watcher.changes()
-            finally:
-                stopping.cancel()
-        for task in delegation.tasks():
-            if task.phase is Phase.READY and not task.landings:
-                await delegation.apply(caller, task.id)
+            while live := [task for task in delegation.tasks() if task.live]:
+                if not any(task.phase is Phase.RECOVERING for task in live) and self.verdict.hubs > 1:
+                    self.verdict.slowest_s = max(self.verdict.slowest_s, time.monotonic() - began)
+                    began = float("inf")
+                for task in live:
+                    for ask in task.asks:
+                        with contextlib.suppress(OffloadError):
+                            await delegation.answer(caller, task.id, ask, Answer("allow"))
+                await watcher.changes()
+
+    async def _take(self, delegation, caller, task_id):
+        """What was done before the hub died is not done again."""
+        if not delegation.get(task_id).landings:
+            await delegation.apply(caller, task_id)
+        landings = delegation.get(task_id).landings
+        if self.plan.then == "undo" and len(landings) == 1:
+            if landings[0].undone_at is None:
+                await delegation.undo(caller, task_id)
+            await delegation.apply(caller, task_id)
 
     async def _stop(self, delegation, caller):
         await self._stopping.wait()
@@ -339,7 +278,7 @@ class Run:
         # A prompt that a killed server took and had not stored is in no session, so it has to be sent again.
         counts = [*self._server.sent.items(), *self._server.stored.items()]
         verdict.duplicates = [str(key) for key, count in counts if count > 1]
-        if len(self._tasks) > len(self.plan.briefs):
+        if len(self._tasks) > len(self.plan.briefs) + (self.plan.then == "integrate"):
             verdict.duplicates.append("a task")
         for task in self._tasks:
             verdict.wrong += [f"{task.id} is {task.phase}: {why}" for why in self._lies(task)]
@@ -370,12 +309,18 @@ class Run:
             yield f"its worker was never killed: {task.turn.failure}"
 
     def _lies_of_ready(self, task, ended, written):
-        if task.turn.text != ended:
+        made = task.integration
+        if made is None and task.turn.text != ended:
             yield f"its worker said {ended!r}, not {task.turn.text!r}"
+        if made is not None and (set(made.order), made.left_out) != (set(task.spec.integrates), ()):
+            yield f"it holds {made.order}"
         landed = {name: (self._root / name).read_text() for name in written if (self._root / name).exists()}
-        if landed != written or len(task.landings) != 1:
+        if landed != written:
             yield f"applied was {landed}"
-        if len(written) != 2:
+        times = {"": 1, "undo": 2, "integrate": 0 if made is None else 1}[self.plan.then]
+        if [landing.undone_at is None for landing in task.landings] != [False, True][2 - times :]:
+            yield f"it was applied {len(task.landings)} times"
+        if len(written) != 2 * (1 if made is None else len(made.order)):
             yield "it is not whole"
         if task.turn.checked is not Checked.PASSED and task.id not in self._stopped:
             yield f"it is {task.turn.checked}"

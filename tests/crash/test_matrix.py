@@ -9,7 +9,8 @@ import os
 
 import pytest
 
-from tests.crash.schedule import HUB_LABELS, SERVER_LABELS, Run, plan
+from tests.crash.plans import HUB_LABELS, SERVER_LABELS, plan
+from tests.crash.schedule import Run
 
 SCHEDULES = int(os.environ.get("OFFLOAD_CRASH_SCHEDULES", "240"))
 BLOCK = 20

@@ -41,7 +41,8 @@ async def test_a_model_hands_over_a_block_follows_it_reads_the_result_and_sends_
         tools = (await client.list_tools()).tools
         assert {tool.name for tool in tools} == {
             "list_agents", "start_task", "continue_task", "resume_task", "cancel_task", "answer_task", "get_task_status",
-            "get_task_result", "wait_for_tasks", "list_tasks", "get_changes",
+            "get_task_result", "wait_for_tasks", "list_tasks", "get_changes", "apply_task", "reject_task", "undo_apply",
+            "integrate_tasks", "run_checks",
         }  # fmt: skip
 
         started = await facts(client, "start_task", brief=steps, file="shapes.py", symbol="area", key=f"host-{mode}")
