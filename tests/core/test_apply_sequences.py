@@ -16,6 +16,7 @@ from tests.fakes.house import open_house
 PLACES = (3, 11, 19, 27, 35)  # lines of the task's, far enough from each other to be hunks of their own
 OWN = (7, 23, 40)  # lines of the user's, which no task changes
 FILES = ("a.txt", "b.txt")
+STEPS = ("apply", "apply", "undo", "type", "follow")
 SEEDS = (
     1,
     2,
@@ -35,13 +36,16 @@ def text(lines):
 class Play:
     """What the files must hold: the user's own lines, and those that were given of the task's."""
 
-    def __init__(self, house, seed):
+    def __init__(self, house, seed, steps):
+        self.steps = steps
         self.house = house
         self.random = random.Random(seed)
         self.own = {path: {} for path in FILES}
         self.wanted = {path: {} for path in FILES}  # the task's lines in its folder
         self.vim = editor(house)
         self.task = None
+        self.since = 0  # landings of results that began from the files of before
+        self.seen = {path: {} for path in FILES}  # the user's own lines in the task's folder
 
     def live(self, path):
         target = self.house.root / path
@@ -61,7 +65,7 @@ class Play:
         self.task = await result(self.house, self.folder())
 
     def folder(self):
-        return {path: text(lines) for path, lines in self.wanted.items()}
+        return {path: text(self.wanted[path] | self.seen[path]) for path in FILES}
 
     def change(self):
         for path in FILES:
@@ -69,14 +73,15 @@ class Play:
                 self.wanted[path][place] = f"task {place} {self.random.randrange(1000)}\n"
 
     async def step(self):
-        match self.random.choice(["apply", "apply", "undo", "type", "follow"]):
+        match self.random.choice(self.steps):
             case "apply":
                 units = self.task.turn.changes.units
                 some = self.random.sample(units, self.random.randint(1, len(units)))
                 self.task, _ = await apply(self.house, self.task, *self.random.choice([some, []]))
             case "undo":
-                if standing(self.task):
-                    chosen = self.random.choice(standing(self.task))
+                stand = [each for each in self.task.landings[self.since :] if each.undone_at is None]
+                if stand:
+                    chosen = self.random.choice(stand)
                     with contextlib.suppress(ApplyRefused):  # A later apply has changed the same lines since.
                         self.task, _ = await undo(self.house, self.task, chosen.id)
             case "type":
@@ -85,6 +90,11 @@ class Play:
                 self.own[path][place] = f"mine {self.random.randrange(1000)}\n"
                 before[place - 1] = self.own[path][place]
                 self.put(path, "".join(before))
+            case "onto":
+                self.change()
+                self.seen = {path: dict(own) for path, own in self.own.items()}
+                self.since = len(self.task.landings)
+                self.task = await follow_up(self.house, self.task, self.folder(), onto="files")
             case "follow":
                 self.change()
                 self.task = await follow_up(self.house, self.task, self.folder())
@@ -100,8 +110,9 @@ class Play:
                 assert lines[place - 1] == LINES[place - 1] or lines[place - 1].startswith(f"task {place} ")
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-async def test_what_was_given_and_what_the_user_typed_stay_apart(tmp_path, seed):
+@pytest.fixture
+async def played(tmp_path):
+    """Begins a task, does so many steps, and applies what is left."""
     root = tmp_path / "project"
     root.mkdir()
     for path in FILES:
@@ -110,20 +121,36 @@ async def test_what_was_given_and_what_the_user_typed_stay_apart(tmp_path, seed)
         GitWorkspaces(tmp_path / "state", Processes(), os.environ | {"HOME": str(tmp_path)}) as workspace,
         open_house(tmp_path, files={}, workspace=workspace) as house,
     ):
-        play = Play(house, seed)
-        await play.begin()
-        for _ in range(12):
+
+        async def play(seed, *steps):
+            play = Play(house, seed, STEPS + steps)
+            await play.begin()
+            for _ in range(12):
+                house.clock.advance(1)
+                await play.step()
+                play.look()
             house.clock.advance(1)
-            await play.step()
-            play.look()
-        house.clock.advance(1)
-        play.task, _ = await apply(house, play.task)
-        states = review(play.task)
-        assert {states[unit] for unit in play.task.turn.changes.units} == {ReviewState.APPLIED}
-        for path in FILES:
-            assert play.live(path) == text(play.wanted[path] | play.own[path])
-        for landing in reversed(standing(play.task)):
-            await undo(house, play.task, landing.id)
-            play.look()
-        for path in FILES:
-            assert play.live(path) == text(play.own[path])
+            play.task, _ = await apply(house, play.task)
+            states = review(play.task)
+            assert {states[unit] for unit in play.task.turn.changes.units} == {ReviewState.APPLIED}
+            for path in FILES:
+                assert play.live(path) == text(play.wanted[path] | play.own[path])
+            return play
+
+        yield play
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+async def test_what_was_given_and_what_the_user_typed_stay_apart(played, seed):
+    play = await played(seed)
+    for landing in reversed(standing(play.task)):
+        await undo(play.house, play.task, landing.id)
+        play.look()
+    for path in FILES:
+        assert play.live(path) == text(play.own[path])
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+async def test_a_result_that_is_brought_onto_the_users_files_again_and_again_is_applied_in_full(played, seed):
+    play = await played(seed, "onto", "onto")
+    assert play.since > 0
