@@ -150,7 +150,10 @@ def _open_texts(asked: Asked, entry: Entry, live: Live) -> Texts | None:
     held = _form(live.content, EMPTY)
     if result.encoding == LATIN and LATIN not in (base.encoding, held.encoding):
         raise refused(asked, entry, "is open in an editor, and what the task made of it is not valid UTF-8")
-    return Texts(base, Text(mine.removeprefix(BYTE_ORDER_MARK), mark=mark), result)
+    text = Text(mine.removeprefix(BYTE_ORDER_MARK), mark=mark)
+    if entry.path in asked.keep_last_end:
+        base, result = base.ending_as(text), result.ending_as(text)
+    return Texts(base, text, result)
 
 
 async def _in_buffer(asked: Asked, entry: Entry, live: Live, texts: Texts) -> Settled:

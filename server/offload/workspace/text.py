@@ -17,7 +17,6 @@ MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 LINE_END = re.compile(r"\r\n|\r|\n")
-LAST_END = re.compile(r"(?:\r\n|\r|\n)\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +50,10 @@ class Text:
         return [*LINE_END.findall(self.text), ""]
 
     @property
+    def last_end(self) -> str:
+        return next((end for end in ("\r\n", "\n", "\r") if self.text.endswith(end)), "")
+
+    @property
     def said(self) -> str:
         """The encoding, "" where there is nothing to tell one from another."""
         return "" if not self.mark and self.text.isascii() else self.encoding
@@ -61,8 +64,7 @@ class Text:
 
     def ending_as(self, other: Text) -> Text:
         """The same text, with a line end at its very end if, and only if, the other one has one there."""
-        end = LAST_END.search(other.text)
-        return self.holding(LAST_END.sub("", self.text) + (end.group() if end else ""))
+        return self.holding(self.text.removesuffix(self.last_end) + other.last_end)
 
     def encoded(self) -> bytes:
         """Raises `UnicodeEncodeError` for a character that the encoding lacks."""
