@@ -45,7 +45,7 @@ async def test_what_git_could_not_write_is_collected_when_there_is_room(failing,
         base = (await workspace.snapshot(root, {})).base
         folder = await workspace.open_folder("t1", root, base)
         (folder / "b.txt").write_text("worker\n")
-        for command in ("update-index", "write-tree", "commit-tree"):
+        for command in ("update-index", "write-tree"):
             fail(command, said)
             with pytest.raises(StorageFailed, match=f"The disk is full, so git {command} failed: free some space"):
                 await workspace.collect("t1", root, base)
@@ -73,9 +73,10 @@ async def test_a_repository_that_cannot_be_made_for_want_of_room_is_told(failing
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
-def test_what_is_written_without_git_is_told_the_same_way(number):
-    with pytest.raises(StorageFailed, match="The disk is full, so a/b was not written"), full_disk_told():
-        raise OSError(number, os.strerror(number), "a/b")
+@pytest.mark.parametrize(("about", "said"), [(("a/b",), "a/b"), ((), "a file")])
+def test_what_is_written_without_git_is_told_the_same_way(number, about, said):
+    with pytest.raises(StorageFailed, match=f"The disk is full, so {said} was not written"), full_disk_told():
+        raise OSError(number, os.strerror(number), *about)
 
 
 def test_other_trouble_stays_what_it_is():

@@ -140,7 +140,8 @@ def full_disk_told() -> Iterator[None]:
     except OSError as problem:
         if problem.errno not in FULL:
             raise
-        raise StorageFailed(f"The disk is full, so {problem.filename} was not written: free some space.") from problem
+        what = problem.filename or "a file"  # a write knows no name
+        raise StorageFailed(f"The disk is full, so {what} was not written: free some space.") from problem
 
 
 @overload

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from offload.domain.errors import GitFailed
 from offload.workspace.git import Git, together
+from offload.workspace.kept import Objects
 from offload.workspace.repository import Repository
 
 MOST_FILES = 50_000
@@ -109,7 +110,7 @@ async def put(git: Git, repository: Repository, index: Path, wanted: Sequence[tu
 async def record(git: Git, repository: Repository, index: Path, parent: str, message: str) -> tuple[str, str]:
     """Make a commit of what an index holds; its tree, and the commit."""
     tree = await write_tree(git, repository, index)
-    return tree, await commit(git, repository.private, tree, parent, message)
+    return tree, await commit_tree(repository, tree, parent, message)
 
 
 def too_much(folder: Path, paths: Sequence[str]) -> str:
@@ -141,10 +142,10 @@ def copy_index(source: Path, target: Path) -> None:
     os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
-async def commit(git: Git, private: Path, tree: str, parent: str, message: str) -> str:
-    parents = ("-p", parent) if parent else ()
-    made = await git.ours(private, "commit-tree", tree, *parents, "-m", message)
-    return made.stdout.decode().strip()
+async def commit_tree(repository: Repository, tree: str, parent: str, message: str) -> str:
+    """Both by their object ids; `parent` is "" for none."""
+    objects = Objects(repository.private, repository.object_format)
+    return await asyncio.to_thread(objects.record, tree, parent, message)
 
 
 async def pin(git: Git, private: Path, commit_id: str, tree: str, known: Sequence[str]) -> None:

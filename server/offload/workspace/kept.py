@@ -1,4 +1,4 @@
-"""Keeps a handful of files as a commit: written straight as git's loose objects.
+"""Makes commits of trees that are there, and of a handful of files: written straight as git's loose objects.
 
 Asking git for it takes four processes one after another (`hash-object`, `update-index`, `write-tree`, `commit-tree`), which
 is longer than the merge that they would record; and git leaves out what the user's own objects hold, which are not ours to
@@ -41,9 +41,14 @@ class Objects:
         """A commit that holds exactly these files (path below `prefix` to file), with no parent. Its message keeps the
         permissions, of which git knows one bit."""
         tree = self._tree({os.fsencode(prefix + path): file for path, file in files.items()})
-        who = f"{IDENTITY['name']} <{IDENTITY['email']}> {int(time.time())} +0000"
         kept = json.dumps({path: file.permissions for path, file in files.items()}, sort_keys=True)
-        text = f"tree {tree}\nauthor {who}\ncommitter {who}\n\n{title}\n\n{kept}\n"
+        return self.record(tree, "", f"{title}\n\n{kept}")
+
+    def record(self, tree: str, parent: str, message: str) -> str:
+        """A commit of a tree that is there already; `parent` is "" for none."""
+        after = f"parent {parent}\n" if parent else ""
+        who = f"{IDENTITY['name']} <{IDENTITY['email']}> {int(time.time())} +0000"
+        text = f"tree {tree}\n{after}author {who}\ncommitter {who}\n\n{message}\n"
         return self._write("commit", text.encode())
 
     def _tree(self, files: Mapping[bytes, File]) -> str:

@@ -16,8 +16,8 @@ from pathlib import Path
 from offload.core.ports import Merged
 from offload.domain.change import ChangeSet
 from offload.workspace.conflicts import Complaint, Stages, conflicts_of
-from offload.workspace.git import Git, together
-from offload.workspace.index import commit
+from offload.workspace.git import Git
+from offload.workspace.index import commit_tree
 from offload.workspace.repository import Repository
 
 YOURS, THEIRS = "yours", "the-task"
@@ -40,17 +40,18 @@ class _Outcome:
 
 async def merge_onto(git: Git, repository: Repository, onto: str, changes: ChangeSet) -> tuple[Merged, str]:
     """The merged commit with its conflicts, and its tree."""
-    base = await commit(git, repository.private, f"{changes.base}^{{tree}}", "", "What both began from")
-    yours, theirs = await together(
-        commit(git, repository.private, f"{onto}^{{tree}}", base, "Yours"),
-        commit(git, repository.private, f"{changes.result}^{{tree}}", base, "The task's"),
-    )
+    trees = [f"{one}^{{tree}}" for one in (changes.base, onto, changes.result)]
+    printed = await git.ours(repository.private, "rev-parse", *trees)
+    before, mine, other = printed.stdout.decode().split()
+    base = await commit_tree(repository, before, "", "What both began from")
+    yours = await commit_tree(repository, mine, base, "Yours")
+    theirs = await commit_tree(repository, other, base, "The task's")
     with tempfile.TemporaryDirectory(dir=repository.private / "tasks") as scratch:
         await asyncio.to_thread(_furnish, repository, Path(scratch), {YOURS: yours, THEIRS: theirs})
         command = ("merge-tree", "--write-tree", "-z", "--messages", YOURS, THEIRS)
         done = await git.ours(Path(scratch), *command, settings=SETTINGS, accepted=(0, CONFLICTS))
     outcome = await asyncio.to_thread(_read, done.stdout)
-    made = await commit(git, repository.private, outcome.tree, onto, "A result merged")
+    made = await commit_tree(repository, outcome.tree, onto, "A result merged")
     if done.returncode != CONFLICTS:
         return Merged(made), outcome.tree
     found = await conflicts_of(git, repository, outcome.tree, outcome.stages, outcome.complaints, changes)

@@ -37,7 +37,8 @@ BY_VALUE = (
 """The user's settings that say how files and objects correspond; handed on by value."""
 PARTIAL = ("extensions.partialclone", "remote.*.promisor")
 FOR_NOTES = (*PARTIAL, "filter.lfs.clean")
-COPIED = ("info/exclude", "info/attributes", "info/sparse-checkout", "shallow")
+EXCLUDE = "info/exclude"
+COPIED = (EXCLUDE, "info/attributes", "info/sparse-checkout", "shallow")
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,11 +155,10 @@ def _bring_up_to_date(repository: Repository, state_folder: Path) -> None:
     private = repository.private
     if repository.kept_by_git:
         borrow(private, Path(repository.objects))
-    copy_rules(repository, private)
-    if state_folder.is_relative_to(repository.top):
-        # Our own folder inside the user's (a home folder kept by git) must not be copied into itself.
-        with (private / "info" / "exclude").open("a") as rules:
-            rules.write(f"\n/{state_folder.relative_to(repository.top).as_posix()}/\n")
+    # Our own folder inside the user's (a home folder kept by git) must not be copied into itself.
+    inside = state_folder.is_relative_to(repository.top)
+    ours = f"\n/{state_folder.relative_to(repository.top).as_posix()}/\n" if inside else ""
+    copy_rules(repository, private, os.fsencode(ours))
     save(repository, private / "offload.json")
 
 
@@ -167,26 +167,34 @@ def borrow(git_dir: Path, objects: Path) -> None:
     info = git_dir / "objects" / "info"
     info.mkdir(exist_ok=True)
     quoted = json.dumps(str(objects), ensure_ascii=False)
-    (info / "alternates").write_text(f"{quoted}\n", errors="surrogateescape")
+    _put(info / "alternates", os.fsencode(f"{quoted}\n"))
 
 
-def copy_rules(repository: Repository, git_dir: Path) -> None:
-    """What the user keeps beside the repository: ignore rules and attributes; the ends of a shallow history."""
+def copy_rules(repository: Repository, git_dir: Path, excluded: bytes = b"") -> None:
+    """What the user keeps beside the repository: ignore rules, with `excluded` after them, and attributes; the ends of a
+    shallow history."""
     for name in COPIED:
         source = Path(repository.copied.get(name, os.devnull))
-        if source.is_file():
-            shutil.copyfile(source, git_dir / name)
+        content = (source.read_bytes() if source.is_file() else b"") + (excluded if name == EXCLUDE else b"")
+        if content:
+            _put(git_dir / name, content)
         else:
             (git_dir / name).unlink(missing_ok=True)
 
 
 def save(repository: Repository, path: Path) -> None:
-    """Written beside and renamed, so that a record is whole or not there."""
     record = dataclasses.asdict(repository) | {
         name: str(getattr(repository, name)) for name in ("private", "root", "top")
     }
-    beside = path.with_suffix(".new")
-    beside.write_text(json.dumps(record))
+    _put(path, json.dumps(record).encode())
+
+
+def _put(path: Path, content: bytes) -> None:
+    """Nothing where it is so already; else beside and renamed, so that whoever reads it meanwhile gets all of it."""
+    if path.is_file() and path.read_bytes() == content:
+        return
+    beside = path.with_name(f"{path.name}.new")
+    beside.write_bytes(content)
     beside.replace(path)
 
 

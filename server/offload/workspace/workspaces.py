@@ -22,7 +22,7 @@ from offload.workspace.carry import Wanted
 from offload.workspace.changes import NOTHING_FOREIGN, RENAMES, compare
 from offload.workspace.forget import forget, size_of
 from offload.workspace.git import Git, full_disk_told, literal
-from offload.workspace.index import commit, pin
+from offload.workspace.index import commit_tree, pin
 from offload.workspace.landing import Planned, plan, write_planned
 from offload.workspace.merging import merge_onto
 from offload.workspace.repository import Repository, examine, load, prepare, private_directory
@@ -114,7 +114,7 @@ class GitWorkspaces:
             tree, notes = await take(self._git, repository, dict(buffers), (*self._never_send, *never_send))
             last_tree, last_head, base = self._last.get(root, ("", "", ""))
             if (last_tree, last_head) != (tree, repository.head):
-                base = await commit(self._git, repository.private, tree, repository.head, "Your files as they were")
+                base = await commit_tree(repository, tree, repository.head, "Your files as they were")
                 self._last[root] = (tree, repository.head, base)
                 self._pin(repository.private, base, tree)
         return Snapshot(base, notes)
