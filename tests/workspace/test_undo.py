@@ -322,6 +322,17 @@ async def test_a_text_with_mixed_line_ends_gets_each_of_them_back(workspace, roo
     assert (root / "mixed").read_bytes() == mixed.replace(b"4\n", b"four\n")
 
 
+async def test_what_was_no_utf_8_before_comes_back_into_an_open_document(workspace, root, opened):
+    """Without its only character that says so, nothing tells the encoding."""
+    (root / "text").write_bytes(b"\xe9\n2\n")
+    folder, base = await opened()
+    (folder / "text").write_bytes(b"e\n2\n")
+    plan = await apply(workspace, root, await workspace.collect("t1", root, base))
+    back = await workspace.between(root, plan.after, plan.before)
+    undone = await apply(workspace, root, back, {"text": "e\n2\nthree\n"}, exact=True)
+    assert undone.buffers == (BufferChange("text", "e\n2\nthree\n", "é\n2\nthree\n"),)
+
+
 def test_permissions_are_read_from_what_keeps_them_alone():
     assert permissions('Title\n\n{"a": 384}\n') == {"a": 0o600}
     assert permissions("Title\n\n[1]\n") == {}

@@ -148,7 +148,7 @@ def _open_texts(asked: Asked, entry: Entry, live: Live) -> Texts | None:
     if base is None or result is None or not files:
         return None
     held = _form(live.content, EMPTY)
-    if result.encoding == LATIN and LATIN not in (base.encoding, held.encoding):
+    if not asked.exact and result.encoding == LATIN and LATIN not in (base.encoding, held.encoding):
         raise refused(asked, entry, "is open in an editor, and what the task made of it is not valid UTF-8")
     text = Text(mine.removeprefix(BYTE_ORDER_MARK), mark=mark)
     if entry.path in asked.keep_last_end:
