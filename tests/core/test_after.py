@@ -3,7 +3,7 @@
 import pytest
 
 from offload.core.limits import Limits
-from offload.domain.errors import InvalidRequest, UnknownTask, WrongPhase
+from offload.domain.errors import InvalidRequest, KeyReused, UnknownTask, WrongPhase
 from offload.domain.events import Rebased
 from offload.domain.project import ProjectSettings
 from offload.domain.review import Selection
@@ -181,6 +181,16 @@ async def test_what_cannot_be_begun_from_is_refused_at_the_start(house, tmp_path
     with pytest.raises(InvalidRequest, match=f"task {other.id} is of another workspace"):
         await house.start("::text x", after=(other.id,))
     assert len(house.delegation.tasks()) == 2
+
+
+async def test_the_same_start_gives_the_same_task_whatever_became_of_the_others(house):
+    first = await at_the_gate(house)
+    waiting = await house.start("::text x", after=(first.id,), key="k")
+    await house.delegation.cancel(house.caller, first.id)
+    await house.rested(waiting.id)
+    assert (await house.start("::text x", after=(first.id[:12],), key="k")).id == waiting.id
+    with pytest.raises(KeyReused):
+        await house.start("::text x", key="k")
 
 
 async def test_one_that_was_removed_meanwhile_is_named(tmp_path):

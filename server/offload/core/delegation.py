@@ -24,7 +24,7 @@ from offload.core.landing import Landings
 from offload.core.ledger import Ledger
 from offload.core.limits import Limits
 from offload.core.live import LiveFiles
-from offload.core.origins import begun_after
+from offload.core.origins import must_be_begun_from, whole_ids
 from offload.core.overlaps import warnings
 from offload.core.ports import Projects, Recipes, Source, Worker, WorkerInfo, Workspace
 from offload.core.refusals import must_rest, narrowed, newest_changes, open_ask, selected
@@ -116,13 +116,14 @@ class Delegation:
         located = await self._workspace.locate(root)  # refuses a folder that is not there
         if not request.workspace:
             root = located
-        request = replace(request, after=begun_after(self._ledger, root, request.after))
+        request = replace(request, after=whole_ids(self._ledger, request.after))
         return await self._ledger.to_the_end(self._start(caller, request, root, recipe, route))
 
     async def _start(self, caller: Caller, request: StartRequest, root: Path, recipe: Recipe, route: Route) -> Task:
         async with self._turnstile.alone(root, request.key or (caller.front, caller.name, request)):
             task = self._started_before(caller, request, root, route)
             if task is None:
+                must_be_begun_from(self._ledger, root, request.after)
                 must_have_money(self._ledger.all(), str(root), self._limits, self.clock.now())
                 project = await self._projects.settings(root)
                 spec = await self._briefing.spec(caller, request, root, recipe, route, project)

@@ -12,17 +12,19 @@ from offload.domain.errors import InvalidRequest, WrongPhase
 from offload.domain.task import Phase, Task, TaskId
 
 
-def begun_after(ledger: Ledger, root: Path, wanted: Sequence[TaskId]) -> tuple[TaskId, ...]:
-    """The whole ids of the tasks whose results a new one shall begin from, each once. Raises `UnknownTask`, `InvalidRequest` for
-    one of another workspace, `WrongPhase` for one that is over and has no result."""
-    others = {task.id: task for task in map(ledger.get, wanted)}
-    for other in others.values():
+def whole_ids(ledger: Ledger, wanted: Sequence[TaskId]) -> tuple[TaskId, ...]:
+    """The ids of the tasks that are named by those or their beginnings, each once. Raises `UnknownTask`."""
+    return tuple({task.id: None for task in map(ledger.get, wanted)})
+
+
+def must_be_begun_from(ledger: Ledger, root: Path, others: Sequence[TaskId]) -> None:
+    """Raises `InvalidRequest` for a task of another workspace, `WrongPhase` for one that is over and has no result."""
+    for other in map(ledger.get, others):
         _must_be_here(other, str(root))
         if not other.live and other.phase is not Phase.READY:
             raise WrongPhase(
                 f"task {other.id} is {other.phase}, so there is no result to begin from; continue it first"
             )
-    return tuple(others)
 
 
 def brought_onto(ledger: Ledger, task: Task, onto: str) -> str:
