@@ -463,6 +463,24 @@ async def test_what_the_user_sets_otherwise_counts_in_the_very_next_snapshot(wor
     assert git(folder, "log", "--format=%s", "-2").splitlines() == ["Your files as they were", "mine"]
 
 
+async def test_rules_are_whole_whenever_a_collection_beside_a_snapshot_reads_them(workspace, root, opened, tmp_path):
+    """They are not written while they stay the same, and replaced by one step when they change."""
+    rules = root / ".git" / "info" / "exclude"
+    rules.parent.mkdir(exist_ok=True)
+    rules.write_text("*.own\n")
+    await opened()
+    (private,) = (tmp_path / "state" / "repositories").iterdir()
+    kept = [private / name for name in ("info/exclude", "objects/info/alternates", "offload.json")]
+    before = [(path.stat().st_ino, path.stat().st_mtime_ns) for path in kept]
+    await opened("t2")
+    assert [(path.stat().st_ino, path.stat().st_mtime_ns) for path in kept] == before
+    with kept[0].open() as opened_before:
+        rules.write_text("*.other\n")
+        await opened("t3")
+        assert opened_before.read() == "*.own\n"
+    assert kept[0].read_text() == "*.other\n"
+
+
 async def test_a_repository_that_goes_away_or_breaks_between_two_snapshots_is_what_it_is_then(workspace, root, opened):
     await opened()
     (root / ".git").rename(root.parent / "kept")
