@@ -153,6 +153,18 @@ async def test_what_went_into_a_buffer_comes_back_out_of_it(house):
     assert (back.buffers, on_disk(house)) == (("a.txt",), TEXT)
 
 
+async def test_an_editor_that_says_no_to_the_way_back_leaves_the_apply_as_it_stands(house):
+    task = await result(house, {"a.txt": APART, "b.txt": changed(3)})
+    vim = editor(house)
+    vim.open(house.root / "a.txt", TEXT)
+    await apply(house, task)
+    vim.refuses = True
+    with pytest.raises(ApplyRefused, match=r"a\.txt: Neovim did not take the change of it"):
+        await undo(house, task)
+    assert (vim.text(house.root / "a.txt"), on_disk(house, "b.txt")) == (APART, changed(3))
+    assert house.delegation.get(task.id).landings[0].undone_at is None
+
+
 async def test_a_buffer_that_was_saved_and_closed_is_undone_on_disk(house):
     task = await result(house, {"a.txt": APART})
     vim = editor(house)

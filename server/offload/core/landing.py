@@ -108,7 +108,7 @@ class Landings:
                 try:
                     written = await self._live.land(root, changes, label, editor=caller.id, exact=True)
                 except ApplyRefused as refusal:
-                    raise cannot_go_back(task, landing, self._ledger.all(), refusal) from refusal
+                    raise cannot_go_back(task, landing, self._ledger.all(), refusal) from None
                 plan = written.plan
                 back = replace(back, paths=plan.paths, unchanged=plan.unchanged, buffers=written.buffers)
             undone = Undone(at=now, landing=landing.id, given=given)
