@@ -217,6 +217,21 @@ def test_advice_about_a_task_can_be_typed_as_it_stands():
     assert told == "Call `offload wait k2j4`; `offload list-tasks` shows the others, `offload clean` removes some."
 
 
+def test_the_report_of_an_integration_names_commands_with_the_tasks_that_they_are_for():
+    text = "continue_task task_3 onto=task_1 sends it back; then integrate_tasks task_1 task_3 again. apply_task task_1 takes it."
+    shown = printed(TaskResult.model_validate({**RESULT, "text": text, "integration": INTEGRATION}))
+    assert (
+        "`offload continue-task task_3 --onto task_1` sends it back; then `offload integrate task_1 task_3` again."
+        in shown
+    )
+    assert "`offload apply task_1` takes it." in shown
+    assert "continue_task task_3 onto=task_1" in printed(TaskResult.model_validate({**RESULT, "text": text})), (
+        "a worker's words"
+    )
+    advice = render.as_commands("integrate_tasks makes it anew, or let continue_task with onto=files do it.", "task_1")
+    assert advice == "`offload integrate` makes it anew, or let `offload continue-task task_1 --onto files` do it."
+
+
 def test_a_long_or_doubtful_result_says_so():
     changes = {"base": "", "result": "", "added_lines": 5, "removed_lines": 0, "files_left_out": 7}
     changes["files"] = [changed("a.png", binary=True)]

@@ -45,7 +45,7 @@ from offload.wire.views import (
 COMMANDS = {operation.name: operation.command for operation in OPERATIONS}
 OF_ONE_TASK = frozenset(
     operation.name for operation in OPERATIONS if {"task_id", "task_ids"} & operation.params.model_fields.keys()
-) - {"clean_tasks"}
+) - {"clean_tasks", "integrate_tasks"}  # an integration is not made of itself
 COLOURS = {
     "ready": "green",
     "failed": "red",
@@ -60,14 +60,17 @@ def rendered(view: View) -> Iterator[RenderableType]:
     return RENDERERS[type(view)](view)
 
 
-def as_commands(text: str, task_id: str = "") -> str:
-    """Advice that names operations, in the words of the command line: with the id, as one would type it."""
+def as_commands(text: str, task_id: str = "", named: Sequence[str] = ()) -> str:
+    """Advice that names operations, in the words of the command line: with the id, as one would type it. `named` are ids that
+    the advice itself may name."""
 
     def command(found: re.Match[str]) -> str:
-        typed = f"offload {COMMANDS[found[1]]}"
-        return f"`{typed} {task_id}`" if task_id and found[1] in OF_ONE_TASK else f"`{typed}`"
+        ids = found[2] or (f" {task_id}" if task_id and found[1] in OF_ONE_TASK else "")
+        onto = f" --onto {found[3]}" if found[3] else ""
+        return f"`offload {COMMANDS[found[1]]}{ids}{onto}`"
 
-    return re.sub(rf"\b({'|'.join(COMMANDS)})\b", command, text)
+    known = "|".join(named) or "(?!)"
+    return re.sub(rf"\b({'|'.join(COMMANDS)})\b((?: (?:{known})\b)*)(?:(?: with)? onto=(\w+))?", command, text)
 
 
 def task_table(tasks: Sequence[TaskStatus], selected: str = "", *, narrow: bool = False) -> Table:
@@ -114,7 +117,10 @@ def _status(task: TaskStatus) -> Iterator[RenderableType]:
 
 def _result(result: TaskResult) -> Iterator[RenderableType]:
     yield Text.assemble((result.task_id, "bold"), "  ", _coloured(result.phase.value))
-    if result.text:
+    if result.text and result.integration is not None:  # That is our own report, no worker's words.
+        named = (result.task_id, *result.integration.task_ids)
+        yield Text(words.harmless(as_commands(result.text, named=named)))
+    elif result.text:
         yield Text(words.harmless(result.text))
     if result.next_text_offset is not None:
         yield Text(f"[the text goes on: --text-offset {result.next_text_offset}]")

@@ -90,8 +90,8 @@ def _review_step(task: Task, changes: ChangeSet) -> str:
     if task.integration is not None and task.integration.left_out and not states:
         named = ", ".join(each.task for each in task.integration.left_out)
         return (
-            f"Left out for conflicts: {named}. get_task_result says how continue_task sends that back; apply_task takes what is "
-            "in here."
+            f"Left out for conflicts: {named}. get_task_result says how that goes back to its worker; apply_task takes what is in "
+            "here."
         )
     if left and left < len(changes.units):
         return (
