@@ -82,7 +82,8 @@ async def test_an_apply_that_a_follow_up_has_replaced_is_undone_last(house):
         await undo(house, task, one.id)
     (why,) = [f"{path}: {reason}" for path, reason in error.value.reasons]
     assert why == "a.txt: was changed since it was applied"
-    assert error.value.conflicts[0].reason == "was changed since it was applied"
+    conflict = error.value.conflicts[0]
+    assert (conflict.reason, conflict.unit) == ("was changed since it was applied", "")
     assert str(error.value) == (
         f"Nothing was taken back. {why}. Undo first what was applied to it later: {two.id} of task {task.id}."
     )

@@ -40,7 +40,8 @@ def cannot_go_back(task: Task, landing: Landing, tasks: Iterable[Task], refusal:
         for each in refusal.conflicts
     }
     reasons = tuple((path, since.get(path, why)) for path, why in refusal.reasons)
-    conflicts = tuple(replace(each, reason=since[each.path]) for each in refusal.conflicts)
+    # The hunks of the way back are none of the task's, so that nobody could name them.
+    conflicts = tuple(replace(each, reason=since[each.path], unit="") for each in refusal.conflicts)
     told = "; ".join(f"{path}: {why}" for path, why in reasons)
     later = ", ".join(_later(task, landing, tasks, {str(Path(task.spec.workspace, path)) for path in since}))
     way_out = f"Undo first what was applied to it later: {later}" if later else "Put it as it was then, and undo again"
