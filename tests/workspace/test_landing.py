@@ -9,6 +9,7 @@ import pytest
 from offload.domain.change import ChangeSet
 from offload.domain.errors import ApplyRefused, GitFailed, NotAWorkspace
 from offload.workspace import disk
+from offload.workspace.unfinished import RECORD
 from tests.workspace.repositories import apply, crafted, fingerprint, git, private_of
 
 TEN = "".join(f"{number}\n" for number in range(1, 11))
@@ -202,10 +203,10 @@ def test_every_kind_of_edit_is_undone_when_a_later_one_fails(tmp_path, fault):
         (tmp_path / "last").write_text("typed just now\n")
         before = fingerprint(tmp_path)
     with pytest.raises(disk.WriteFailed) as failed:
-        disk.write(tmp_path, edits)
+        disk.write(tmp_path, edits, tmp_path / RECORD)
     assert failed.value.path == "last"
     assert fingerprint(tmp_path) == before
-    disk.write(tmp_path, [replace(one, before=disk.look(tmp_path, one.path)) for one in edits[:-1]])
+    disk.write(tmp_path, [replace(one, before=disk.look(tmp_path, one.path)) for one in edits[:-1]], tmp_path / RECORD)
     assert not (tmp_path / "old").exists()
     assert (tmp_path / "a new" / "folder" / "file").read_text() == "new\n"
 
@@ -217,7 +218,7 @@ def test_a_file_that_changes_between_check_and_write_is_not_overwritten(tmp_path
     target.write_text("typed just now\n")
 
     with pytest.raises(disk.WriteFailed, match="changed while"):
-        disk.write(tmp_path, [edit])
+        disk.write(tmp_path, [edit], tmp_path / RECORD)
     assert target.read_text() == "typed just now\n"
 
 
@@ -226,7 +227,9 @@ def test_files_below_a_folder_that_is_left_empty_are_deleted_in_any_order(tmp_pa
     for path in ("a/b/x", "a/y"):
         (tmp_path / path).write_text("x")
     (tmp_path / "kept").write_text("x")
-    disk.write(tmp_path, [disk.Edit(path, disk.look(tmp_path, path), None) for path in ("a/y", "a/b/x")])
+    disk.write(
+        tmp_path, [disk.Edit(path, disk.look(tmp_path, path), None) for path in ("a/y", "a/b/x")], tmp_path / RECORD
+    )
 
     assert [path.name for path in tmp_path.iterdir()] == ["kept"]
 
@@ -336,7 +339,7 @@ def test_a_name_that_changes_its_case_alone_is_written_after_the_old_one_is_gone
     """A disk that is blind to case has one place for both: the later of the two edits says what is there."""
     (tmp_path / "readme").write_text("x\n")
     came = disk.Edit("README", disk.Live(), b"x\n")
-    disk.write(tmp_path, [came, disk.Edit("readme", disk.look(tmp_path, "readme"), None)])
+    disk.write(tmp_path, [came, disk.Edit("readme", disk.look(tmp_path, "readme"), None)], tmp_path / RECORD)
     assert [path.name for path in tmp_path.iterdir()] == ["README"]
 
 

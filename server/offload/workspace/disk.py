@@ -5,15 +5,16 @@ Blocking; to be called in a thread.
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 import secrets
 import shutil
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from offload.workspace.unfinished import Stage, Step, note, stamp, take_back, tidy
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +70,10 @@ def look(root: Path, path: str) -> Live:
     target = root / path
     try:
         status = target.lstat()
-        stamp = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_mode)
         if stat.S_ISLNK(status.st_mode):
-            return Live(os.fsencode(target.readlink()), link=True, stamp=stamp)
+            return Live(os.fsencode(target.readlink()), link=True, stamp=stamp(status))
         if stat.S_ISREG(status.st_mode):
-            return Live(target.read_bytes(), mode=stat.S_IMODE(status.st_mode), stamp=stamp)
+            return Live(target.read_bytes(), mode=stat.S_IMODE(status.st_mode), stamp=stamp(status))
     except FileNotFoundError:
         return Live()
     except OSError as problem:
@@ -90,44 +90,60 @@ class _Staged:
     new: Path
     old: Path
 
+    def step(self, *, complete: bool = False) -> Step:
+        known = stamp(self.new.lstat()) if complete and self.edit.content is not None else ()
+        had, comes = self.edit.before.content is not None, self.edit.content is not None
+        return Step(str(self.target), str(self.new), str(self.old), had, comes, known)
 
-def write(root: Path, edits: Sequence[Edit]) -> None:
-    """Do all edits; when one fails, undo those before it and raise `WriteFailed`.
+
+def write(root: Path, edits: Sequence[Edit], record: Path) -> None:
+    """Do all edits; when one fails, undo those before it and raise `WriteFailed`. A write that is cut off can be taken back by
+    its `record`.
 
     All that needs room on the disk happens before the first file changes; after that there are only renames, which also
     keep anybody from ever reading half a file.
     """
-    made: list[Path] = []  # folders
-    staged: list[_Staged] = []
+    take_back(record)
+    # What goes, goes first: a disk that is blind to case has one place for both names of a renamed file.
+    staged = [_staged(root, edit) for edit in sorted(edits, key=lambda each: each.content is not None)]
+    missing = _missing_folders(root, edits)
     done: list[_Staged] = []
     current = ""
     try:
-        # What goes, goes first: a disk that is blind to case has one place for both names of a renamed file.
-        for edit in sorted(edits, key=lambda each: each.content is not None):
-            current = edit.path
-            _make_folders(root, edit, made)
-            staged.append(_staged(root, edit))
-            _fill(staged[-1])
+        note(record, root, Stage.PREPARING, [one.step() for one in staged], missing)
+        for one in staged:
+            current = one.edit.path
+            _make_folders(root, one.edit)
+            _fill(one)
+        note(record, root, Stage.SWAPPING, [one.step(complete=True) for one in staged], missing)
         for one in staged:
             current = one.edit.path
             _swap(root, one)
             done.append(one)
+        # A folder goes with its last file, as git does it.
+        left = [folder for one in done if one.edit.content is None for folder in one.target.parents]
+        empty = [folder for folder in left if folder != root and folder.is_relative_to(root)]
+        note(record, root, Stage.WRITTEN, [one.step() for one in staged], empty)
     except OSError as problem:
         for one in reversed(done):
             _swap_back(one)
-        _tidy(staged, reversed(made))
+        tidy(record, [one.step() for one in staged], missing)
         raise WriteFailed(current, problem.strerror or str(problem)) from problem
-    # A folder goes with its last file, as git does it.
-    left = [folder for one in done if one.edit.content is None for folder in one.target.parents]
-    _tidy(staged, [folder for folder in left if folder != root and folder.is_relative_to(root)])
+    tidy(record, [one.step() for one in staged], empty)
 
 
-def _make_folders(root: Path, edit: Edit, made: list[Path]) -> None:
+def _missing_folders(root: Path, edits: Sequence[Edit]) -> list[Path]:
+    """Those that have to be made, inner ones first."""
+    parents = {folder for edit in edits if edit.content is not None for folder in (root / edit.path).parents}
+    missing = [each for each in parents if each.is_relative_to(root) and not each.exists()]
+    return sorted(missing, key=lambda each: len(each.parts), reverse=True)
+
+
+def _make_folders(root: Path, edit: Edit) -> None:
     if edit.content is not None:
         parents = (root / edit.path).parents
         for folder in reversed([each for each in parents if each.is_relative_to(root) and not each.exists()]):
             folder.mkdir()
-            made.append(folder)
 
 
 def _staged(root: Path, edit: Edit) -> _Staged:
@@ -166,13 +182,3 @@ def _swap_back(one: _Staged) -> None:
         one.target.unlink()
     else:
         one.old.replace(one.target)
-
-
-def _tidy(staged: Sequence[_Staged], folders: Iterable[Path]) -> None:
-    """Remove what was staged, and those of `folders` that are empty."""
-    for one in staged:
-        one.new.unlink(missing_ok=True)
-        one.old.unlink(missing_ok=True)
-    for folder in folders:
-        with contextlib.suppress(OSError):
-            folder.rmdir()

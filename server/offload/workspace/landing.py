@@ -22,6 +22,7 @@ from offload.workspace.outcome import Settled
 from offload.workspace.repository import Repository
 from offload.workspace.settle import settle
 from offload.workspace.sides import Sides, sides
+from offload.workspace.unfinished import RECORD
 
 BEFORE, AFTER = "Files before a result was applied", "Files after a result was applied"
 
@@ -89,7 +90,7 @@ async def write_planned(git: Git, repository: Repository, planned: Planned) -> N
         kept = "".join(f"update {REFS}{commit} {commit}\n" for commit in (planned.before, planned.after))
         await git.ours(repository.private, "update-ref", "--stdin", stdin=kept.encode())
     try:
-        await asyncio.to_thread(write, repository.root, planned.edits)
+        await asyncio.to_thread(write, repository.root, planned.edits, repository.private / RECORD)
     except WriteFailed as problem:
         raise _refusal(((problem.path, f"could not be written: {problem}"),), ()) from problem
 

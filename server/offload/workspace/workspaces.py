@@ -31,6 +31,7 @@ from offload.workspace.select import select
 from offload.workspace.sides import smudged
 from offload.workspace.snapshot import take
 from offload.workspace.tasks import Place, collect, make
+from offload.workspace.unfinished import RECORD, take_back
 
 log = logging.getLogger(__name__)
 
@@ -84,6 +85,7 @@ class GitWorkspaces:
         self._working: Counter[Path] = Counter()  # what relies on objects of a private directory that no ref holds yet
 
     async def __aenter__(self) -> Self:
+        await asyncio.to_thread(self._take_back)
         await self._owned.__aenter__()
         return self
 
@@ -91,6 +93,12 @@ class GitWorkspaces:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self._owned.__aexit__(kind, error, trace)
+
+    def _take_back(self) -> None:
+        """Put back what a hub was writing to the user's files when it was killed: it is not recorded as applied or undone."""
+        for record in (self._state_folder / "repositories").glob(f"*/{RECORD}"):
+            if take_back(record):
+                log.warning("a write was cut off, and is taken back: %s", record)
 
     async def locate(self, folder: Path) -> Path:
         """Looks for a `.git` upwards, without asking git: the snapshot finds out whether it is one."""
