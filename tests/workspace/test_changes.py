@@ -1,6 +1,7 @@
 """What a change set says of each file: ids that last, renames, modes, sizes, and names of any bytes."""
 
 import os
+import random
 
 import pytest
 
@@ -264,6 +265,26 @@ async def test_work_is_collected_and_kept_however_the_worker_left_its_git(worksp
     assert await workspace.read(root, changes.result, "binary") == bytes(range(256))
     (private,) = (tmp_path / "state" / "repositories").glob("*.git")
     assert changes.result in git(private, "for-each-ref")
+
+
+async def test_sizes_are_right_for_contents_of_any_kind_that_are_loose_or_packed(workspace, root, collected):
+    chance = random.Random(7)
+    kinds = (b"a", bytes(range(256)), b"0123456789abcdef\n", b" \xe9\xff\n", "the quick brown fox äöü".encode())
+    contents = {
+        f"{number} {length}": bytes(chance.choices(kind, k=length))
+        for number, kind in enumerate(kinds)
+        for length in (0, 1, 30, 300, 5000, 200_000)
+    }
+
+    def write(folder):
+        for name, content in contents.items():
+            (folder / name).write_bytes(content)
+
+    changes = await collected(write)
+    assert {file.path: file.size for file in changes.files} == {name: len(each) for name, each in contents.items()}
+    await workspace.release("t1", root)
+    await workspace.forget(root, [], [changes.base, changes.result])
+    assert (await workspace.between(root, changes.base, changes.result)).files == changes.files
 
 
 async def test_a_submodule_whose_pointer_moved_has_no_size(workspace, root):

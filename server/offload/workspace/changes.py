@@ -15,6 +15,7 @@ from pathlib import Path
 
 from offload.domain.change import FileChange, FileStatus, Hunk, digest
 from offload.workspace.git import Git
+from offload.workspace.objects import sizes_of
 from offload.workspace.repository import Repository
 
 RENAMES = ("--find-renames", "--no-rename-empty", "-l400")
@@ -71,18 +72,8 @@ async def compare_index(git: Git, repository: Repository, older: str, index: Pat
 
 async def _measured(git: Git, repository: Repository, output: bytes) -> tuple[FileChange, ...]:
     found = await asyncio.to_thread(entries, output)
-    sizes = await _sizes(git, repository, [one.new for one in found if one.new_mode not in ("", SUBMODULE)])
+    sizes = await sizes_of(git, repository, [one.new for one in found if one.new_mode not in ("", SUBMODULE)])
     return await asyncio.to_thread(file_changes, output, sizes)
-
-
-async def _sizes(git: Git, repository: Repository, blobs: Sequence[str]) -> dict[str, int]:
-    if not blobs:
-        return {}
-    asked = "".join(f"{blob}\n" for blob in blobs)
-    printed = await git.ours(
-        repository.private, "cat-file", "--batch-check=%(objectsize)", "--buffer", stdin=asked.encode()
-    )
-    return {blob: int(size) for blob, size in zip(blobs, printed.stdout.split(b"\n"), strict=False) if size.isdigit()}
 
 
 def entries(output: bytes) -> list[Entry]:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import tempfile
-from collections.abc import Collection, Sequence
+import zlib
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from offload.domain.errors import GitFailed
 from offload.workspace.git import Git
 from offload.workspace.repository import Repository
+
+HEADER, STORED_HEADER = 64, 512
+"""So many bytes hold the beginning of an object, "blob", its size and a zero byte; and so many when it is compressed, with the
+table of its code before it."""
 
 
 async def read_blobs(git: Git, repository: Repository, blobs: Collection[str]) -> dict[str, bytes]:
@@ -31,6 +37,30 @@ def _taken_apart(output: bytes, wanted: Sequence[str]) -> dict[str, bytes]:
         size = int(header[2])
         found[blob] = output[end + 1 : end + 1 + size]
         at = end + 1 + size + 1
+    return found
+
+
+async def sizes_of(git: Git, repository: Repository, blobs: Collection[str]) -> dict[str, int]:
+    """How many bytes these contents have, by object id; one that is not there is left out."""
+    found = await asyncio.to_thread(_loose, repository.private / "objects", blobs)
+    others = [blob for blob in blobs if blob not in found]
+    if others:
+        asked = "".join(f"{blob}\n" for blob in others)
+        command = ("cat-file", "--batch-check=%(objectsize)", "--buffer")
+        printed = await git.ours(repository.private, *command, stdin=asked.encode())
+        lines = zip(others, printed.stdout.splitlines(), strict=True)
+        found.update((blob, int(size)) for blob, size in lines if size.isdigit())
+    return found
+
+
+def _loose(objects: Path, blobs: Iterable[str]) -> dict[str, int]:
+    """Those of objects that lie in files of their own, as new ones do: their first bytes are read for it, which spares a
+    process in each collection."""
+    found = {}
+    for blob in blobs:
+        with contextlib.suppress(FileNotFoundError), (objects / blob[:2] / blob[2:]).open("rb") as stored:
+            header = zlib.decompressobj().decompress(stored.read(STORED_HEADER), HEADER)
+            found[blob] = int(header.partition(b"\0")[0].partition(b" ")[2])
     return found
 
 
