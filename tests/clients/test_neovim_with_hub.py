@@ -6,14 +6,16 @@ import shutil
 import signal
 import sys
 import tempfile
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from offload.demo.model import MODEL, PROVIDER, opencode_config, scripted_model
+from offload.demo.model import opencode_config, scripted_model
 from offload.demo.project import copy_sample
 from offload.demo.run import OFFLINE
 from offload.hub import run as hub
+from tests.fakes import model as fake_model
 
 BLOCK = "def price("  # in shop/money.py of the sample, where it has no tests
 
@@ -101,40 +103,99 @@ def test_a_task_that_cannot_be_done_says_why_at_its_block(hub_environment, start
     editor.until(NO_MARK)
 
 
-@pytest.mark.opencode
-@pytest.mark.skipif(
+@contextmanager
+def on_opencode(start_neovim, project, hub_environment, config):
+    """An editor at the block, whose hub has a real OpenCode; both end before their model does, and the editor does not start
+    them again."""
+    written = project.parent / "opencode.json"
+    written.write_text(json.dumps(config))
+    settings = {
+        "OFFLOAD_OPENCODE": os.environ["OFFLOAD_OPENCODE"],
+        "OFFLOAD_OPENCODE_CONFIG": str(written),
+        "OFFLOAD_OPENCODE_AGENTS": "false",
+        "OFFLOAD_MODEL": config["model"],
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
+    }
+    editor = start_neovim(project, hub_environment | OFFLINE | settings)
+    open_at_block(editor)
+    yield editor
+    editor.lua("vim.lsp.enable('offload', false)")
+    hub.stop(dict(os.environ) | hub_environment)
+
+
+@pytest.fixture
+def editor_of_demo(start_neovim, project, hub_environment):
+    """The demo's model: it writes tests."""
+    with (
+        scripted_model(pace_s=0) as url,
+        on_opencode(start_neovim, project, hub_environment, opencode_config(url)) as editor,
+    ):
+        yield editor
+
+
+@pytest.fixture
+def editor_of_steps(start_neovim, project, hub_environment):
+    """A model that does the steps which it is told."""
+    with (
+        fake_model.running() as model,
+        on_opencode(start_neovim, project, hub_environment, model.opencode_config()) as editor,
+    ):
+        yield editor
+
+
+needs_opencode = pytest.mark.skipif(
     "not os.environ.get('OFFLOAD_OPENCODE')", reason="needs OFFLOAD_OPENCODE: sh tests/opencode/install"
 )
-def test_a_block_is_delegated_watched_looked_at_and_applied(start_neovim, project, hub_environment, tmp_path):
-    with scripted_model(pace_s=0) as url:
-        config = tmp_path / "opencode.json"
-        config.write_text(json.dumps(opencode_config(url)))
-        settings = {
-            "OFFLOAD_OPENCODE": os.environ["OFFLOAD_OPENCODE"],
-            "OFFLOAD_OPENCODE_CONFIG": str(config),
-            "OFFLOAD_OPENCODE_AGENTS": "false",
-            "OFFLOAD_MODEL": f"{PROVIDER}/{MODEL}",
-            "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
-        }
-        editor = start_neovim(project, hub_environment | OFFLINE | settings)
-        open_at_block(editor)
-        editor.command("Offload tests")
-        wait_for_mark(editor, "working")
-        editor.lua("vim.api.nvim_buf_set_lines(0, 0, 0, true, { '# typed while the worker works' })")
-        line, _ = wait_for_mark(editor, "ready: 1 file")
-        assert line.startswith(BLOCK)
 
-        editor.command("OffloadDiff")
-        editor.until("vim.bo.filetype == 'diff'")
-        patch = editor.lua("return vim.api.nvim_buf_get_lines(0, 0, -1, true)")
-        assert "+++ b/tests/test_money.py" in patch
-        editor.command("close")
 
-        editor.command("OffloadApply")
-        wait_for_mark(editor, "applied: 1 file")
-        assert (project / "tests" / "test_money.py").exists()
-        editor.until("#said > 0")  # the news of the change can come before the answer
-        assert editor.said() == ["offload: applied: tests/test_money.py on disk"]
-        # The hub and its OpenCode end before their model does, and the editor does not start them again.
-        editor.lua("vim.lsp.enable('offload', false)")
-        hub.stop(dict(os.environ) | hub_environment)
+@pytest.mark.opencode
+@needs_opencode
+def test_a_block_is_delegated_watched_looked_at_and_applied(editor_of_demo, project):
+    editor = editor_of_demo
+    editor.command("Offload tests")
+    wait_for_mark(editor, "working")
+    editor.lua("vim.api.nvim_buf_set_lines(0, 0, 0, true, { '# typed while the worker works' })")
+    line, _ = wait_for_mark(editor, "ready: 1 file")
+    assert line.startswith(BLOCK)
+
+    editor.command("OffloadDiff")
+    editor.until("vim.bo.filetype == 'diff'")
+    patch = editor.lua("return vim.api.nvim_buf_get_lines(0, 0, -1, true)")
+    assert "+++ b/tests/test_money.py" in patch
+    editor.command("close")
+
+    editor.command("OffloadApply")
+    wait_for_mark(editor, "applied: 1 file")
+    assert (project / "tests" / "test_money.py").exists()
+    editor.until("#said > 0")  # the news of the change can come before the answer
+    assert editor.said() == ["offload: applied: tests/test_money.py on disk"]
+
+
+@pytest.mark.opencode
+@needs_opencode
+def test_a_change_of_the_open_file_comes_into_its_buffer_and_goes_again(editor_of_steps, project):
+    editor, file = editor_of_steps, project / "shop" / "money.py"
+    before = file.read_text()
+    old, new = "somebody has to pay", "nobody is there to pay"
+    assert before.count(old) == 1
+    change = {"filePath": "shop/money.py", "oldString": old, "newString": new}
+    steps = [
+        "Please.",
+        '::tool read {"filePath": "shop/money.py"}',
+        f"::tool edit {json.dumps(change)}",
+        "::text Done.",
+    ]
+    editor.lua("require('offload.commands').start(...)", "\n".join(steps))
+    wait_for_mark(editor, "ready: 1 file")
+    editor.lua("vim.api.nvim_buf_set_lines(0, 0, 0, true, { '# typed and not saved' })")
+    editor.command("OffloadApply")
+    editor.until("#said == 1")
+    assert editor.said() == ["offload: applied: shop/money.py in the buffer (not saved)"]
+    lines = "return vim.api.nvim_buf_get_lines(0, 0, -1, true)"
+    assert editor.lua(lines) == ["# typed and not saved", *before.replace(old, new).splitlines()]
+    assert file.read_text() == before
+
+    editor.command("OffloadUndo")
+    editor.until("#said == 2")
+    assert editor.said()[1] == "offload: taken back: shop/money.py in the buffer (not saved)"
+    assert editor.lua(lines) == ["# typed and not saved", *before.splitlines()]
