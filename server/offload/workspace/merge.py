@@ -79,23 +79,26 @@ async def merge(
     Line ends are those of the live text, unless only the worker changed them and not `keep_ends`. Where they are mixed, in
     the live text or with `exact` in any of them, each line keeps its own.
     """
+    texts = (base, live, result)
     with tempfile.TemporaryDirectory() as scratch:
         files = {name: Path(scratch, name) for name in (BASE, LIVE, RESULT)}
-        end, merged = await asyncio.to_thread(_begun, files, (base, live, result), exact, keep_ends)
-        if end is not None and merged is None:
-            merged = await _merge_file(git, private, files)
+        end, merged = await asyncio.to_thread(_begun, files, texts, exact, keep_ends)
+        if end is not None and merged is None and await _merge_file(git, private, files):
+            # Read where git has written it: through a pipe it takes a good part of the time of the merge.
+            merged = files[LIVE]
         if end is not None and merged is not None:
             return await asyncio.to_thread(_ended, merged, end)
+        await asyncio.to_thread(files[LIVE].write_bytes, live.plain)
         ours, theirs = await together(
             git.ours(private, *COMPARE, files[BASE], files[LIVE], accepted=(0, 1)),
             git.ours(private, *COMPARE, files[BASE], files[RESULT], accepted=(0, 1)),
         )
-    return await asyncio.to_thread(_by_line, ours.stdout, theirs.stdout, (base, live, result), keep_ends)
+    return await asyncio.to_thread(_by_line, ours.stdout, theirs.stdout, texts, keep_ends)
 
 
 def _begun(
     files: dict[str, Path], texts: tuple[Text, Text, Text], exact: bool, keep_ends: bool
-) -> tuple[str | None, bytes | None]:
+) -> tuple[str | None, bytes | Path | None]:
     """The end that every line of the merged text has, None where they differ; and the merged text where no merge is needed,
     else the three are written out."""
     plain = [text.plain for text in texts]
@@ -141,14 +144,16 @@ def _one_end(base: Text, live: Text, result: Text, exact: bool, keep_ends: bool)
     return next(iter(mine), "\n")
 
 
-def _ended(merged: bytes, end: str) -> str:
-    return merged.decode("utf-8", "surrogatepass").replace("\n", end)
+def _ended(merged: bytes | Path, end: str) -> str:
+    content = merged.read_bytes() if isinstance(merged, Path) else merged
+    return content.decode("utf-8", "surrogatepass").replace("\n", end)
 
 
-async def _merge_file(git: Git, private: Path, files: dict[str, Path]) -> bytes | None:
+async def _merge_file(git: Git, private: Path, files: dict[str, Path]) -> bool:
+    """Whether there was no conflict; the first file holds what came of it."""
     texts = (files[LIVE], files[BASE], files[RESULT])
-    done = await git.ours(private, "merge-file", "--stdout", "--quiet", *texts, accepted=range(MOST_CONFLICTS + 1))
-    return None if done.returncode else done.stdout
+    done = await git.ours(private, "merge-file", "--quiet", *texts, accepted=range(MOST_CONFLICTS + 1))
+    return done.returncode == 0
 
 
 def _by_line(ours: bytes, theirs: bytes, texts: tuple[Text, Text, Text], keep_ends: bool) -> str | tuple[Clash, ...]:
