@@ -13,7 +13,7 @@ from offload.workspace import GitWorkspaces
 from tests.workspace import shapes
 from tests.workspace.repositories import apply
 
-NEEDS_ROOT = (shapes.of_another_owner, shapes.of_another_owner_called_safe, shapes.pipes_and_sockets)
+NEEDS_ROOT = (shapes.of_another_owner, shapes.of_another_owner_called_safe)
 
 
 def seen(folder: Path, *, git_only: bool = False) -> dict[str, tuple]:
