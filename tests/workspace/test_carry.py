@@ -1,5 +1,6 @@
 """What a task's folder gets of the user's ignored files, what it never gets, and that none of it counts as work."""
 
+import json
 import logging
 import os
 import socket
@@ -79,6 +80,28 @@ async def test_a_pattern_finds_files_inside_of_an_ignored_folder(root, opened):
     folder, _ = await opened("build/deep", "*.local")
 
     assert below(folder) == {"build/deep/out.o", "settings.local"}
+
+
+async def test_a_folder_that_holds_nothing_but_ignored_files_is_looked_through_once(root, opened):
+    for name in ("out/a.local", "out/deep/b.local", "mixed/a.local", "mixed/new.py"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("x\n")
+    (root / "out" / "token.key").write_text("key\n")
+    folder, _ = await opened("out", "*.local")
+    carried = (folder.parents[2] / "repositories").glob("*/tasks/t1.carried.json")
+
+    assert below(folder) == {"settings.local", "out/a.local", "out/deep/b.local", "mixed/a.local"}
+    assert [sorted(json.loads(path.read_text())) for path in carried] == [["mixed/a.local", "out", "settings.local"]]
+
+
+async def test_a_folder_without_git_has_its_ignored_files_carried_too(opened, tmp_path):
+    plain = tmp_path / "plain"
+    (plain / "build").mkdir(parents=True)
+    (plain / ".gitignore").write_text("build\n")
+    (plain / "build" / "out").write_text("x\n")
+    folder, _ = await opened("build", where=plain)
+
+    assert below(folder) == {"build/out"}
 
 
 async def test_what_must_never_be_sent_is_not_carried_wherever_it_lies(root, opened):

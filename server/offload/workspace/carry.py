@@ -100,7 +100,10 @@ async def _ignored(git: Git, repository: Repository, clone: Path) -> list[str]:
         index=clone / ".git" / "index",
         output_limit=LISTING_LIMIT,
     )
-    return [path.rstrip("/") for path in os.fsdecode(listed.stdout).split("\0")[:-1]]
+    paths = os.fsdecode(listed.stdout).split("\0")[:-1]
+    # A folder in which everything is ignored is named with what is in it, one that is ignored itself without.
+    folders = {path.rstrip("/") for path in paths if path.endswith("/")}
+    return [path for path in (each.rstrip("/") for each in paths) if folders.isdisjoint([*_line(path)][:-1])]
 
 
 def select(repository: Repository, ignored: Sequence[str], wanted: Wanted) -> Load:
