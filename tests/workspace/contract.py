@@ -185,6 +185,7 @@ class WorkspaceContract:
         (root / "b.txt").write_text(typed)
         changes = await workspace.collect(TASK, root, base)
         plan = await workspace.plan(root, changes, {"b.txt": typed}, keep_last_end=["b.txt"])
+        await workspace.write(root, plan)
         assert plan.buffers == (BufferChange("b.txt", typed, shall),)
         assert await workspace.read(root, plan.after, "b.txt") == shall.encode()
 

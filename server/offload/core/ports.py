@@ -89,7 +89,8 @@ class LandingPlan(Protocol):
 
     @property
     def before(self) -> str:
-        """The commit of the touched files as they are, and `after` as they shall be; "" for both when nothing is written."""
+        """The commit of the touched files as they were, and `after` as they became: for the time after `write`, and "" for both
+        when nothing was to be done."""
         ...
 
     @property

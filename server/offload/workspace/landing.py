@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections import ChainMap
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from offload.core.ports import BufferChange
@@ -27,14 +26,17 @@ from offload.workspace.unfinished import RECORD
 BEFORE, AFTER = "Files before a result was applied", "Files after a result was applied"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Planned:
-    """Fits `core.ports.LandingPlan`; `edits` are for the disk."""
+    """Fits `core.ports.LandingPlan`; `edits` are for the disk. `was` and `shall` are the touched files by path, of which `before`
+    and `after` are the commits once it is written: most plans that are made again and again are not."""
 
     paths: tuple[str, ...]
     unchanged: tuple[str, ...]
     edits: tuple[Edit, ...]
-    buffers: tuple[BufferChange, ...] = ()
+    buffers: tuple[BufferChange, ...]
+    was: Mapping[str, File]
+    shall: Mapping[str, File]
     before: str = ""
     after: str = ""
 
@@ -68,27 +70,19 @@ async def plan(
         conflicts = tuple(conflict for _, one in refused for conflict in one.conflicts)
         raise _refusal(tuple((path, str(one)) for path, one in refused), conflicts)
     done = [(entry.path, one) for entry, one in zip(both.entries, settled, strict=True) if isinstance(one, Settled)]
-    before, after = "", ""
-    if any(one.changes_anything for _, one in done):
-        before, after = await together(
-            _keep(repository, BEFORE, [one.before for _, one in done]),
-            _keep(repository, AFTER, [one.after for _, one in done]),
-        )
     return Planned(
         tuple(path for path, _ in done),
         tuple(path for path, one in done if not one.changes_anything),
         tuple(edit for _, one in done for edit in one.edits),
         tuple(one.buffer for _, one in done if one.buffer is not None),
-        before,
-        after,
+        {path: file for _, one in done for path, file in one.before.items()},
+        {path: file for _, one in done for path, file in one.after.items()},
     )
 
 
 async def write_planned(git: Git, repository: Repository, planned: Planned) -> None:
-    if planned.before:
-        # First of all, so that whatever is applied can be undone.
-        kept = "".join(f"update {REFS}{commit} {commit}\n" for commit in (planned.before, planned.after))
-        await git.ours(repository.private, "update-ref", "--stdin", stdin=kept.encode())
+    if planned.edits or planned.buffers:
+        await _keep(git, repository, planned)  # first of all, so that whatever is applied can be undone
     try:
         await asyncio.to_thread(write, repository.root, planned.edits, repository.private / RECORD)
     except WriteFailed as problem:
@@ -107,9 +101,14 @@ def _links(both: Sides) -> dict[str, str]:
     return {path: os.fsdecode(target) for path, target in made.items() if target is not None}
 
 
-async def _keep(repository: Repository, title: str, files: Sequence[Mapping[str, File]]) -> str:
+async def _keep(git: Git, repository: Repository, planned: Planned) -> None:
     objects = Objects(repository.private, repository.object_format)
-    return await asyncio.to_thread(objects.commit, title, repository.prefix, dict(ChainMap(*map(dict, files))))
+    planned.before, planned.after = await together(
+        asyncio.to_thread(objects.commit, BEFORE, repository.prefix, planned.was),
+        asyncio.to_thread(objects.commit, AFTER, repository.prefix, planned.shall),
+    )
+    kept = "".join(f"update {REFS}{commit} {commit}\n" for commit in (planned.before, planned.after))
+    await git.ours(repository.private, "update-ref", "--stdin", stdin=kept.encode())
 
 
 def _refusal(reasons: tuple[tuple[str, str], ...], conflicts: tuple[Conflict, ...]) -> ApplyRefused:

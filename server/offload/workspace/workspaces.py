@@ -233,7 +233,8 @@ class GitWorkspaces:
     async def write(self, root: Path, plan: LandingPlan) -> None:
         assert isinstance(plan, Planned)
         async with self._locks[root]:
-            await write_planned(self._git, self._load(root), plan)
+            with full_disk_told():
+                await write_planned(self._git, self._load(root), plan)
 
     async def read(self, root: Path, commit: str, path: str) -> bytes | None:
         """As git would write it here: with the user's line ends."""
