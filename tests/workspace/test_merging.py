@@ -241,6 +241,28 @@ async def test_links_that_both_sides_turned_elsewhere_are_told_with_their_target
     assert (conflict.yours, conflict.base, conflict.theirs) == ("yours", "base", "theirs")
 
 
+async def test_a_submodule_whose_pointer_both_sides_moved_keeps_the_users(workspace, root, sides):
+    ids = [git(root, "commit-tree", "-m", message, "HEAD^{tree}") for message in ("base", "yours")]
+    (root / "sub").mkdir()
+
+    def pointing(folder, target):
+        git(folder, "update-index", "--add", "--cacheinfo", f"160000,{target},sub")
+
+    def theirs(folder):
+        (folder / "sub").mkdir(exist_ok=True)
+        git(folder / "sub", "init", "-q")
+        commit_all(folder / "sub")
+
+    pointing(root, ids[0])
+    merged, changes, onto = await sides(lambda folder: pointing(folder, ids[1]), theirs)
+    (conflict,) = merged.conflicts
+
+    assert (conflict.path, conflict.unit) == ("sub", changes.units[0])
+    assert conflict.reason == "Failed to merge submodule sub (not checked out)"
+    assert (conflict.yours, conflict.theirs, conflict.first_line) == ("", "", 0)
+    assert await changed(workspace, root, onto, merged) == {}
+
+
 async def test_renames_of_one_file_to_two_places_keep_both(workspace, root, sides):
     (root / "long.txt").write_text(text())
     merged, changes, _ = await sides(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -22,6 +23,7 @@ LONGEST_CHARACTER = 4
 LOOKED_AT = 8000
 """How far git looks for a zero byte before it takes a file for binary."""
 REGULAR = "100"
+KIND = re.compile(r"^CONFLICT \([^)]*\): ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +220,7 @@ def _reason(one: _Trouble) -> str:
         return (
             "both sides made it, with other modes" if len(modes) > 1 else "both sides changed it, and it has no lines"
         )
-    return one.complaint.message.partition("): ")[2].strip()
+    return KIND.sub("", one.complaint.message).strip()
 
 
 def _excerpt(content: bytes) -> str:
