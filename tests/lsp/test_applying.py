@@ -15,8 +15,9 @@ from tests.lsp.screen import Screen
 VERSIONED = {"workspace": {"applyEdit": True, "workspaceEdit": {"documentChanges": True}}}
 NEOVIM = {"workspace": {"applyEdit": True, "workspaceEdit": {"resourceOperations": ["create"]}}}
 PLAIN = {"workspace": {"applyEdit": True}}
-HASTY = Patience(answer_s=0.05, seen_s=0.05, moved_s=0.05)  # for those who never say what is waited for
 SLOW = Patience(answer_s=60, seen_s=60, moved_s=60)  # for those who must be waited for by the facts alone
+QUICK = Patience(answer_s=60, seen_s=60, moved_s=0.05)  # for those whose documents hold another text
+HASTY = Patience(answer_s=0.05, seen_s=0.05, moved_s=0.05)  # for those who never say what is waited for
 
 BEFORE = "one\ntwo\nthree\n"
 AFTER = "one\nTWO\nthree\nfour\n"
@@ -136,7 +137,7 @@ async def test_a_document_that_is_not_as_core_thinks_is_left_alone(editing, edit
 @pytest.mark.parametrize("answer", ["refused", "applied", "broken", "error"])
 async def test_a_document_that_was_typed_in_while_the_request_came_has_moved(house, editing, edit, file, answer):
     """Neovim says "applied" of an edit that it has skipped because the buffer is newer."""
-    screen = await editing(patience=HASTY)
+    screen = await editing(patience=QUICK)
 
     def take(message):
         screen.type(file, "# typed\n")
@@ -242,7 +243,7 @@ async def test_what_is_typed_right_after_the_edit_takes_nothing_from_it(house, e
 async def test_an_edit_that_reached_one_document_of_two_is_taken_back(house, editing, edit, file, newer):
     """All or none: the other was typed in meanwhile, or its editor said no."""
     other = file.with_name("b.py")
-    screen = await editing(patience=HASTY)
+    screen = await editing(patience=QUICK)
 
     def take(message):
         screen.requests.append(message["params"])
@@ -265,7 +266,7 @@ async def test_an_edit_that_reached_one_document_of_two_is_taken_back(house, edi
 
 async def test_a_document_that_went_on_is_not_taken_back(house, editing, edit, file):
     other = file.with_name("b.py")
-    screen = await editing(patience=HASTY)
+    screen = await editing(patience=QUICK)
 
     def take(message):
         screen.requests.append(message["params"])
@@ -285,7 +286,7 @@ async def test_a_document_that_went_on_is_not_taken_back(house, editing, edit, f
 
 @pytest.mark.parametrize("told", [True, False])
 async def test_a_document_that_is_closed_meanwhile_has_moved(editing, edit, file, told):
-    screen = await editing(patience=HASTY)
+    screen = await editing(patience=QUICK)
 
     def take(message):
         if told:

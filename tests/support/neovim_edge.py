@@ -13,7 +13,7 @@ from offload.lsp.server import serve_editor
 from tests.support.neovim import Neovim
 
 BOUND_S = 45
-PATIENCE = Patience(answer_s=BOUND_S, seen_s=BOUND_S, moved_s=0.5)
+PATIENCE = Patience(answer_s=BOUND_S, seen_s=BOUND_S, moved_s=2)
 
 START = """
 local socket, root, debounce = ...
