@@ -144,6 +144,18 @@ def test_a_result_says_how_the_user_takes_it():
     assert "apply_task takes it, whole or in parts" in told(READY).next_step
 
 
+def test_where_no_file_was_changed_nothing_is_there_to_be_taken():
+    empty = ChangeSet("a" * 40, "a" * 40)
+    ended = TurnEnded(at=30.0, turn=T1, text="done", changes=empty, ran=RAN)
+    assert told([*WORKING, ended]).next_step.startswith("It changed no file: ")
+    united = Created(at=1.0, turn=T1, spec=replace(SPEC, integrates=(TaskId("one"), TaskId("two"))))
+    assert told([united, *WORKING[1:], ended]).next_step.startswith("There is nothing to apply: ")
+    # What was applied of an earlier turn, and taken back in a follow-up, can be applied: it goes out of the user's files.
+    again = [*READY, landing(31.0, *CHANGES.units), NEXT, Admitted(at=41.0, turn=T2), TurnSeen(at=42.0, turn=T2)]
+    again.append(TurnEnded(at=43.0, turn=T2, text="taken back", changes=empty))
+    assert "apply_task" in told(again).next_step
+
+
 def test_the_time_is_that_of_all_turns_as_the_tokens_are():
     """The clock went back to 0 when a result was sent back."""
     first = told(READY).elapsed_s

@@ -38,6 +38,8 @@ _NEXT_STEPS: Mapping[Phase, str] = {
     Phase.CANCELLED: "resume_task takes it up again; get_task_result shows what was changed so far.",
     Phase.INTERRUPTED: "resume_task lets the worker go on; get_task_result shows what was changed so far.",
 }
+_WORDS_ALONE = "It changed no file: get_task_result has its words, continue_task sends a follow-up."
+_NOTHING_MERGED = "There is nothing to apply: get_task_result says why."
 _INTEGRATION_STEPS: Mapping[Phase, str] = {
     **_NEXT_STEPS,
     Phase.STARTING: "Its folder is being made: call wait_for_tasks.",
@@ -73,6 +75,8 @@ def next_step(task: Task, place: int | None = None) -> str:
         return f"Call answer_task with {'allow, always (for this task) or deny' if permission else 'one of the choices'}, then wait_for_tasks."
     if task.phase is Phase.READY and task.turn.changes is not None and task.turn.changes.files:
         return _review_step(task, task.turn.changes)
+    if task.phase is Phase.READY and not standing(task):
+        return _NOTHING_MERGED if task.spec.integrates else _WORDS_ALONE
     return _steps(task)[task.phase]
 
 
