@@ -5,15 +5,22 @@ import asyncio
 import pytest
 
 from offload.core.caller import Caller
+from offload.core.ports import DocumentEdit
 from offload.domain.task import Front
-from offload.lsp.applying import PATIENCE
+from offload.domain.text import Encoding
+from offload.lsp.applying import PATIENCE, Patience
 from offload.lsp.conversion import shared_converter
 from offload.lsp.protocol import HostedProtocol
 from offload.lsp.server import HostedServer, serve_editor
 from offload.lsp.serving import serve_connection
 from tests.fakes.house import open_house
 from tests.lsp.client import Client, pair
+from tests.lsp.screen import Screen
 
+# All that is waited for must come.
+PATIENT = Patience(answer_s=60, seen_s=60, moved_s=60)
+
+EDITING = {"workspace": {"applyEdit": True, "workspaceEdit": {"documentChanges": True}}}
 EVERYTHING = {
     "window": {"workDoneProgress": True, "showDocument": {"support": True}},
     "workspace": {"codeLens": {"refreshSupport": True}},
@@ -55,6 +62,28 @@ def connect(house, clients):
         return client
 
     return connect
+
+
+@pytest.fixture
+def editing(connect):
+    """A connection whose documents are on a screen."""
+
+    async def editing(capabilities=EDITING, patience=PATIENT, encoding=Encoding.UTF_16, **options):
+        client = await connect(capabilities, patience=patience, encodings=[encoding.value], **options)
+        return Screen(client, encoding)
+
+    return editing
+
+
+@pytest.fixture
+def edit(house):
+    """Changes documents as core does; each is (path, version, before, after)."""
+
+    async def edit(*changes):
+        editor = house.delegation.documents.editor("lsp-1")
+        return await editor.edit("tests", [DocumentEdit(*change) for change in changes])
+
+    return edit
 
 
 @pytest.fixture

@@ -9,13 +9,11 @@ from offload.core.ports import DocumentEdit, EditOutcome
 from offload.domain.text import Encoding
 from offload.lsp.applying import Patience
 from tests.lsp.client import NO_ANSWER, Refused
-from tests.lsp.screen import Screen
+from tests.lsp.conftest import EDITING
 
-# What editors announce, and no more: VS Code, Neovim, and one of the first days of the protocol.
-VERSIONED = {"workspace": {"applyEdit": True, "workspaceEdit": {"documentChanges": True}}}
+# What editors announce, and no more: Neovim, and one of the first days of the protocol; EDITING is what VS Code does.
 NEOVIM = {"workspace": {"applyEdit": True, "workspaceEdit": {"resourceOperations": ["create"]}}}
 PLAIN = {"workspace": {"applyEdit": True}}
-SLOW = Patience(answer_s=60, seen_s=60, moved_s=60)  # for those who must be waited for by the facts alone
 QUICK = Patience(answer_s=60, seen_s=60, moved_s=0.05)  # for those whose documents hold another text
 HASTY = Patience(answer_s=0.05, seen_s=0.05, moved_s=0.05)  # for those who never say what is waited for
 
@@ -28,28 +26,6 @@ def file(house):
     return house.root / "a.py"
 
 
-@pytest.fixture
-def editing(connect):
-    """A connection whose documents are on a screen."""
-
-    async def editing(capabilities=VERSIONED, patience=SLOW, encoding=Encoding.UTF_16, **options):
-        client = await connect(capabilities, patience=patience, encodings=[encoding.value], **options)
-        return Screen(client, encoding)
-
-    return editing
-
-
-@pytest.fixture
-def edit(house):
-    """Changes documents as core does; each is (path, version, before, after)."""
-
-    async def edit(*changes):
-        editor = house.delegation.documents.editor("lsp-1")
-        return await editor.edit("tests", [DocumentEdit(*change) for change in changes])
-
-    return edit
-
-
 async def known(screen):
     """All that was said so far was taken in."""
     await screen.client.result("offload/listTasks")
@@ -59,7 +35,7 @@ def live(house, path):
     return house.delegation.documents.text(path)
 
 
-@pytest.mark.parametrize("capabilities", [VERSIONED, NEOVIM, PLAIN])
+@pytest.mark.parametrize("capabilities", [EDITING, NEOVIM, PLAIN])
 async def test_an_open_document_is_changed_by_its_editor(house, editing, edit, file, capabilities):
     screen = await editing(capabilities, clientInfo={"name": "Vim"})
     screen.show(file, BEFORE, 7)
@@ -112,7 +88,7 @@ async def test_two_documents_are_changed_by_one_request(house, editing, edit, fi
     assert (screen.text(file), screen.text(other), len(screen.requests)) == (AFTER, "y\n", 1)
 
 
-@pytest.mark.parametrize("capabilities", [VERSIONED, PLAIN])
+@pytest.mark.parametrize("capabilities", [EDITING, PLAIN])
 async def test_a_document_that_was_typed_in_before_the_request_is_left_alone(editing, edit, file, capabilities):
     screen = await editing(capabilities)
     screen.show(file, BEFORE)
