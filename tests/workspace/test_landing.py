@@ -455,3 +455,18 @@ async def test_an_empty_file_of_yours_takes_what_the_task_made_of_that_name(work
     (root / "new").touch()
     await apply(workspace, root, changes)
     assert (root / "new").read_text() == "worker\n"
+
+
+async def test_a_last_line_without_an_end_is_told_as_it_is(workspace, root, opened):
+    (root / "open").write_text("1\n2\n3")
+    folder, base = await opened()
+    (folder / "open").write_text("1\n2\n3\n4")
+    changes = await workspace.collect("t1", root, base)
+    (root / "open").write_text("1\n2\nthree")
+    with pytest.raises(ApplyRefused) as refused:
+        await apply(workspace, root, changes)
+    (conflict,) = refused.value.conflicts
+    assert (conflict.yours, conflict.base, conflict.theirs) == ("three", "3", "3\n4")
+    (root / "open").write_text("one\n2\n3")
+    await apply(workspace, root, changes)
+    assert (root / "open").read_text() == "one\n2\n3\n4"

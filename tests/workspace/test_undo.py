@@ -291,6 +291,16 @@ async def test_both_commits_hold_the_touched_files_alone_and_are_kept(workspace,
     assert {f"refs/offload/{plan.before}", f"refs/offload/{plan.after}"} <= set(refs)
 
 
+async def test_a_plan_that_is_not_written_leaves_nothing_behind(workspace, root, opened, tmp_path):
+    folder, base = await opened()
+    (folder / "b.txt").write_text("worker\n")
+    changes = await workspace.collect("t1", root, base)
+    private = private_of(tmp_path / "state")
+    before = git(private, "count-objects")
+    plan = await workspace.plan(root, changes, {"b.txt": "b\n"})
+    assert (plan.before, plan.after, git(private, "count-objects")) == ("", "", before)
+
+
 async def test_what_was_landed_can_be_taken_back_after_other_things_were_forgotten(workspace, root, landed, opened):
     plan, back = landed
     _, base = await opened("t2")
