@@ -9,10 +9,11 @@ from pathlib import Path
 from lsprotocol import types
 
 from offload.domain.change import FileChange
+from offload.domain.review import review
 from offload.domain.task import Phase, Task
 from offload.lsp import commands, titles
 from offload.lsp.documents import OpenDocument
-from offload.lsp.standing import near, standing
+from offload.lsp.standing import near, newest_changes, standing
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,14 +25,15 @@ class Near:
 
     @classmethod
     def of(cls, task: Task, document: OpenDocument, first: int, last: int) -> Near | None:
-        stands = standing(task)
-        root = Path(task.spec.workspace)
-        if stands is None or not document.path.is_relative_to(root):
+        """Asked of every task whenever the cursor moves, so what costs least is looked at first."""
+        root, changes = Path(task.spec.workspace), newest_changes(task)
+        if changes is None or task.live or not document.path.is_relative_to(root):
             return None
         path = document.path.relative_to(root).as_posix()
-        for file in stands.changes.files:
+        for file in changes.files:
             if file.path == path and (hunks := near(file, first, last)):
-                return cls(file, tuple(hunk.id for hunk in hunks if hunk.id not in stands.states))
+                states = review(task)
+                return cls(file, tuple(hunk.id for hunk in hunks if hunk.id not in states))
         return None
 
 
