@@ -375,6 +375,7 @@ def test_an_apply_says_where_each_file_went_and_how_it_is_taken_back():
         printed(ApplyTaskResult.model_validate(applied))
         == f"{told}`offload undo task_1 --apply apply_1` takes it back\n"
     )
+    assert printed(ApplyTaskResult.model_validate({**applied, "files": files[2:]})) == "there already: same.py\n"
     shown = printed(ApplyTaskResult.model_validate({**applied, "hunks_pending": 2}))
     assert "2 more hunks wait: `offload diff task_1` shows them" in shown
     undone = UndoApplyResult.model_validate({"task_id": "task_1", "apply_id": "apply_1", "files": files[:1]})

@@ -248,7 +248,8 @@ def _applied(result: ApplyTaskResult) -> Iterator[RenderableType]:
     yield from _files(result.files)
     if result.hunks_pending:
         yield Text(f"{result.hunks_pending} more hunks wait: `offload diff {result.task_id}` shows them")
-    yield Text(f"`offload undo {result.task_id} --apply {result.apply_id}` takes it back")
+    if not all(file.unchanged for file in result.files):
+        yield Text(f"`offload undo {result.task_id} --apply {result.apply_id}` takes it back")
 
 
 def _undone(result: UndoApplyResult) -> Iterator[RenderableType]:
