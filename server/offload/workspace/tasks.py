@@ -98,8 +98,8 @@ async def collect(git: Git, place: Place, base: str) -> tuple[ChangeSet, str]:
         await asyncio.to_thread(refuse_too_much, clone, new, advice)
         reached = await asyncio.to_thread(not_behind_links, clone, (*tracked, *new))
         await take_in(git, repository, clone, index, reached)
-        files, (tree, result) = await together(
-            compare_index(git, repository, base, index), record(git, repository, index, base, "Result of a task")
+        (tree, result), files = await together(  # the longer one first
+            record(git, repository, index, base, "Result of a task"), compare_index(git, repository, base, index)
         )
     return ChangeSet(base, result if files else base, files), tree
 
