@@ -364,3 +364,34 @@ async def test_the_users_repository_is_untouched_by_all_of_it(workspace, root, r
     await workspace.merge(root, changes.base, changes)
 
     assert fingerprint(root) == before
+
+
+@pytest.mark.parametrize("part", ["folder", "what holds it"])
+async def test_a_folder_that_was_made_a_link_is_neither_read_nor_put_back(workspace, root, result, tmp_path, part):
+    """A worker could have its result read from, and its folder cleared in, any place that the user can write to."""
+    folder, changes = await result()
+    elsewhere = tmp_path / "elsewhere"
+    shutil.copytree(folder if part == "folder" else folder.parent, elsewhere)
+    (elsewhere / "precious").write_text("x\n")
+    (elsewhere / folder.name).mkdir(exist_ok=True)
+    (elsewhere / folder.name / "precious").write_text("x\n")
+    place = folder if part == "folder" else folder.parent
+    shutil.rmtree(place)
+    place.symlink_to(elsewhere)
+    before = fingerprint(elsewhere)
+    with pytest.raises(GitFailed, match="is not what was made for the task"):
+        await workspace.collect("t1", root, changes.base)
+    with pytest.raises(GitFailed, match="is not what was made for the task"):
+        await workspace.reset_folder("t1", root, changes.base, changes.result)
+    assert fingerprint(elsewhere) == before
+
+
+async def test_what_ignore_rules_of_a_check_have_hidden_goes_with_them(workspace, root, result):
+    (root / ".gitignore").write_text("*.log\n")
+    folder, changes = await result()
+    (folder / ".gitignore").write_text("*.log\nreport.xml\n")
+    (folder / "report.xml").write_text("x\n")
+    (folder / "kept.log").write_text("x\n")
+    await back(workspace, root, changes)
+    assert not (folder / "report.xml").exists()
+    assert (folder / "kept.log").exists()

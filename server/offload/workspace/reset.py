@@ -53,6 +53,9 @@ async def reset(git: Git, place: Place, base: str, commit: str) -> None:
         known = await asyncio.to_thread(_readable, clone, [*tracked, *come.intersection(new)])
         await take_in(git, repository, clone, index, known)
         await _read_tree(git, repository, clone, index, commit, "-u")
+        # Other rules may have hidden these until now.
+        _, shown = await touched(git, repository, place, index)
+        await asyncio.to_thread(clear, clone, shown)
         (clone / repository.prefix).mkdir(parents=True, exist_ok=True)
         await asyncio.to_thread(copy_index, index, own_index)
         await _read_tree(git, repository, clone, own_index, base)
