@@ -105,9 +105,11 @@ async def collect(git: Git, place: Place, base: str) -> tuple[ChangeSet, str]:
 
 
 async def opened(place: Place) -> tuple[Repository, Path]:
-    """What the folder was made with, and the folder. Raises `GitFailed` when it is gone."""
+    """What the folder was made with, and the folder. Raises `GitFailed` when it is gone, or leads elsewhere."""
     repository = await asyncio.to_thread(load, place.record)
     clone = place.clone(repository)
+    if place.outer.is_symlink() or clone.is_symlink():
+        raise GitFailed(f"The task's folder {clone} is not what was made for the task, but a link; start a new task.")
     if not clone.is_dir():
         raise GitFailed(f"The task's folder {clone} is gone; its work cannot be read.")
     return repository, clone
