@@ -65,10 +65,7 @@ class Objects:
         return self._write("tree", b"".join(entry for _, entry in sorted(found)))
 
     def _write(self, kind: str, content: bytes) -> str:
-        header = b"%s %d\0" % (kind.encode(), len(content))
-        hashed = hashlib.new(self.object_format, header)
-        hashed.update(content)
-        name = hashed.hexdigest()
+        header, name = _header(kind, content), named(self.object_format, kind, content)
         target = self.private / "objects" / name[:2] / name[2:]
         if not target.exists():
             target.parent.mkdir(exist_ok=True)
@@ -80,6 +77,17 @@ class Objects:
             Path(beside.name).chmod(0o444)
             Path(beside.name).replace(target)
         return name
+
+
+def named(object_format: str, kind: str, content: bytes) -> str:
+    """The name of the object that holds this."""
+    hashed = hashlib.new(object_format, _header(kind, content))
+    hashed.update(content)
+    return hashed.hexdigest()
+
+
+def _header(kind: str, content: bytes) -> bytes:
+    return b"%s %d\0" % (kind.encode(), len(content))
 
 
 def _entry(mode: str, name: bytes, id_: str) -> bytes:

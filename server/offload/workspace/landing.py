@@ -51,7 +51,7 @@ async def plan(
     keep_last_end: Collection[str],
 ) -> Planned:
     """Merge with what the user has now. Raises `ApplyRefused`."""
-    both = await sides(git, repository, changes, exact)
+    both = await sides(git, repository, changes, exact, buffers.keys())
     asked = Asked(
         git,
         repository,

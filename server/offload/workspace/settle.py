@@ -21,11 +21,13 @@ LATIN = "latin-1"
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """Those of an open document: what the task was given, what is on the screen, what the task made."""
+    """Those of an open document: what the task was given, what is on the screen, what the task made. `form` is how the editor
+    would save it."""
 
     base: Text
     mine: Text
     result: Text
+    form: Text
 
 
 async def settle(asked: Asked, entry: Entry) -> Settled:
@@ -147,13 +149,13 @@ def _open_texts(asked: Asked, entry: Entry, live: Live) -> Texts | None:
     files = not live.link and entry.new_mode and {entry.old_mode, entry.new_mode} <= {"", REGULAR, EXECUTABLE}
     if base is None or result is None or not files:
         return None
-    held = _form(live.content, EMPTY)
+    held = read(live.content or b"") or EMPTY
     if not asked.exact and result.encoding == LATIN and LATIN not in (base.encoding, held.encoding):
         raise refused(asked, entry, "is open in an editor, and what the task made of it is not valid UTF-8")
     text = Text(mine.removeprefix(BYTE_ORDER_MARK), mark=mark)
     if entry.path in asked.keep_last_end:
         base, result = base.ending_as(text), result.ending_as(text)
-    return Texts(base, text, result)
+    return Texts(base, text, result, result if live.content is None else held)
 
 
 async def _in_buffer(asked: Asked, entry: Entry, live: Live, texts: Texts) -> Settled:
@@ -171,20 +173,14 @@ def _put(asked: Asked, entry: Entry, live: Live, texts: Texts, after: str) -> Se
     edits = () if content is None else edits_of(asked, entry, live, content)
     if after == before:
         return on_disk(edits)
-    form = _form(content, texts.result)
     was = file_of(live)
     shall = outcome_of(edits[0], b"") if edits else was
     return Settled(
         edits,
         BufferChange(entry.path, before, after),
-        {entry.path: replace(was, content=_as_saved(form, before))},
-        {entry.path: replace(shall, content=_as_saved(form, after))},
+        {entry.path: replace(was, content=_as_saved(texts.form, before))},
+        {entry.path: replace(shall, content=_as_saved(texts.form, after))},
     )
-
-
-def _form(content: bytes | None, without: Text) -> Text:
-    """How a file is written; `without` stands for one that is not there."""
-    return without if content is None else read(content) or EMPTY
 
 
 def _as_saved(form: Text, text: str) -> bytes:
