@@ -12,7 +12,7 @@ from pathlib import Path
 from offload.domain.errors import NotAWorkspace
 from offload.domain.scope import matches
 from offload.workspace.git import Git, literal, together
-from offload.workspace.index import copy_index, differing, not_behind_links, take_in, too_much, write_tree
+from offload.workspace.index import Differing, copy_index, differing, not_behind_links, take_in, too_much, write_tree
 from offload.workspace.repository import Repository
 
 NAMED = 5
@@ -27,11 +27,8 @@ async def take(
     await asyncio.to_thread(_begin, repository, index)
     found = await differing(git, repository, repository.top, index)
     # A folder may hold hundreds of thousands of files: nothing that looks at each of them runs on the loop.
-    secret, new = await asyncio.to_thread(_apart, repository, found.new, never_send)
-    if problem := await asyncio.to_thread(too_much, repository.top, new):
-        raise NotAWorkspace(f"{problem}; ignore what is not needed (.gitignore), or name a smaller folder.")
-    reached = await asyncio.to_thread(not_behind_links, repository.top, (*found.tracked, *new))
-    await take_in(git, repository, repository.top, index, reached)
+    secret, wanted = await asyncio.to_thread(_chosen, repository, found, never_send)
+    await take_in(git, repository, repository.top, index, wanted)
     unsent = await _take_in_buffers(git, repository, index, buffers, never_send)
     notes = (
         *repository.notes,
@@ -40,6 +37,14 @@ async def take(
         *_note("The unsaved text is not in the copy, because the file is ignored, secret or elsewhere", unsent),
     )
     return await write_tree(git, repository, index), notes
+
+
+def _chosen(repository: Repository, found: Differing, never_send: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The secret ones of the new files, and what is to be taken in."""
+    secret, new = _apart(repository, found.new, never_send)
+    if problem := too_much(repository.top, new):
+        raise NotAWorkspace(f"{problem}; ignore what is not needed (.gitignore), or name a smaller folder.")
+    return secret, not_behind_links(repository.top, (*found.tracked, *new))
 
 
 def _apart(repository: Repository, paths: Sequence[str], never_send: Sequence[str]) -> tuple[list[str], list[str]]:
