@@ -51,7 +51,9 @@ async def plan(
     keep_last_end: Collection[str],
 ) -> Planned:
     """Merge with what the user has now. Raises `ApplyRefused`."""
-    both = await sides(git, repository, changes, exact, buffers.keys())
+    both, own = await together(
+        sides(git, repository, changes, exact, buffers.keys()), asyncio.to_thread(own_folders, repository)
+    )
     asked = Asked(
         git,
         repository,
@@ -62,7 +64,7 @@ async def plan(
         {file.path: file for file in changes.files},
         _links(both),
         tangled(both.entries, repository.settings.get("core.ignorecase") == "true"),
-        await asyncio.to_thread(own_folders, repository),
+        own,
     )
     settled = await together(*(_settled(asked, entry) for entry in both.entries))
     refused = [(entry.path, one) for entry, one in zip(both.entries, settled, strict=True) if isinstance(one, Refused)]

@@ -47,12 +47,20 @@ async def sides(
     found = entries(listed.stdout)
     older = {(entry.old_path or entry.path, entry.old): entry.old_mode for entry in found if entry.old_mode in WRITABLE}
     newer = {(entry.path, entry.new): entry.new_mode for entry in found if entry.new_mode in WRITABLE}
-    at_hand = await asyncio.to_thread(_at_hand, repository, older, open_files)
-    older = {place: mode for place, mode in older.items() if place not in at_hand}
     # Both at once: git takes as long to unpack two long files as a merge of them takes.
-    base, result = await together(_contents(git, repository, older, exact), _contents(git, repository, newer, exact))
+    base, result = await together(
+        _base(git, repository, older, exact, open_files), _contents(git, repository, newer, exact)
+    )
     kept = await _permissions(git, repository, changes.result) if exact else {}
-    return Sides(found, at_hand | base | result, kept)
+    return Sides(found, base | result, kept)
+
+
+async def _base(
+    git: Git, repository: Repository, wanted: Mapping[Place, str], exact: bool, open_files: Collection[str]
+) -> dict[Place, bytes]:
+    found = await asyncio.to_thread(_at_hand, repository, wanted, open_files)
+    rest = {place: mode for place, mode in wanted.items() if place not in found}
+    return found | await _contents(git, repository, rest, exact)
 
 
 def _at_hand(repository: Repository, places: Iterable[Place], open_files: Collection[str]) -> dict[Place, bytes]:
