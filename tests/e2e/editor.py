@@ -72,6 +72,7 @@ class Editor(LanguageClient):
         self.feature(TASK_CHANGED)(lambda _: None)
         self.feature(types.WORKSPACE_CODE_LENS_REFRESH)(lambda _: None)
         self.log = []
+        self.taken = lambda: None  # called when an edit of the server is on the screen, before the server is told so
         self.screen = {}
         self._news = asyncio.Event()
 
@@ -160,6 +161,7 @@ class Editor(LanguageClient):
             for edit in sorted(each.edits, key=lambda edit: edit.range.start.line, reverse=True):
                 buffer.apply(edit.range, edit.new_text)
             self.type(path_of(each.text_document.uri), buffer.text)
+        self.taken()
         return types.ApplyWorkspaceEditResult(applied=True)
 
     def save(self, path, text):

@@ -1,5 +1,6 @@
 """What becomes of tasks, fronts and workers when the hub is killed, on a stage of its own; asks are denied there after a second."""
 
+import asyncio
 import json
 import os
 import signal
@@ -7,8 +8,11 @@ import signal
 import pytest
 
 from offload.cli.exits import Exit
+from offload.hub.forward import LOST
+from offload.processes import identify
+from tests.e2e.editor import editing
 from tests.e2e.host import BareHost, facts, hosting, rested, until
-from tests.e2e.stage import BOUND_S, Stage, brief, reached, shell, write
+from tests.e2e.stage import BOUND_S, SOURCE, Stage, brief, reached, rewriting, shell, write
 
 
 @pytest.fixture(scope="module")
@@ -90,3 +94,37 @@ async def test_a_task_whose_hub_alone_is_killed_is_met_again_where_it_is(stage, 
         assert stage.opencode() == left
         again = await facts(client, "continue_task", task_id=task["task_id"], brief=brief("::text Again."), wait_s=45)
         assert again["phase"] == "ready"
+
+
+async def test_an_apply_that_is_cut_off_while_an_editor_takes_it_is_not_called_applied_and_can_be_done_again(
+    stage, project
+):
+    """The hub is killed when the buffer has changed, before the disk and before anything was recorded."""
+    file, typed = project / "shapes.py", "# typed\n" + SOURCE  # what is not saved is in the worker's folder, too
+    after = typed + "\n\nMORE = 1\n"
+    async with editing(stage, project, takes_edits=True) as editor:
+        editor.open(file, typed)
+        steps = brief(*rewriting("shapes.py", after), write("new.txt", "new\n"), "::text Done.")
+        task_id = (await editor.ask("offload/startTask", brief=steps))["task_id"]
+        await editor.task_in(task_id, "ready")
+        hub = identify(stage.hub_pid())
+        editor.taken = lambda: os.kill(hub.pid, signal.SIGKILL)
+        applying = asyncio.create_task(editor.ask("offload/applyTask", task_id=task_id))
+        async with asyncio.timeout(BOUND_S):
+            assert await editor.process.wait() == LOST
+        applying.cancel()
+        assert editor.text(file) == after
+
+    task = stage.json("show-task", task_id)
+    assert (task["phase"], task["landings"]) == ("ready", [])
+    assert stage.json("task-status", task_id)["hunks_pending"] == 2
+    assert file.read_text() == SOURCE
+    assert not (project / "new.txt").exists()
+    async with editing(stage, project, takes_edits=True) as editor:
+        editor.open(file, after)
+        landed = await editor.ask("offload/applyTask", task_id=task_id)
+        told = {each["path"]: (each["place"], each["unchanged"]) for each in landed["files"]}
+        assert told == {"shapes.py": ("buffer", True), "new.txt": ("disk", False)}
+        assert editor.text(file) == after
+    assert (project / "new.txt").read_text() == "new\n"
+    assert file.read_text() == SOURCE
