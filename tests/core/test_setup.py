@@ -64,7 +64,8 @@ async def test_a_set_up_that_fails_ends_the_turn_before_the_worker_and_is_tried_
     async with open_house(tmp_path, projects=project(), checks=checks) as house:
         task = await house.rested((await house.start(WRITE)).id)
         assert (task.phase, task.turn.failure.code, task.turn.changes) == (Phase.FAILED, "setup_failed", None)
-        words = "the project's set-up command failed (npm ci): setup: failed with status 1"
+        why = "(npm ci; one that is mended counts for new tasks)"  # a task keeps what it began with
+        words = f"the project's set-up command failed {why}: setup: failed with status 1"
         assert task.turn.failure.message == (f"{words}:\n{tail}" if tail else words)
         assert (house.worker.orders, checks.ran) == ([], [house.caller.environment])
         await house.delegation.resume(house.caller, task.id)

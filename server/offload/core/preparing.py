@@ -118,7 +118,10 @@ class Preparing:
         result = await run.interruptible(lambda: self._checks.run(folder, check, run.environment))
         if not result.passed:
             printed = f":\n{result.tail.strip()[-TAIL:]}" if result.tail.strip() else ""
-            words = f"the project's set-up command failed ({task.spec.setup}): {told(result)}{printed}"
+            words = (
+                f"the project's set-up command failed ({task.spec.setup}; one that is mended counts for new tasks): "
+                f"{told(result)}{printed}"
+            )
             raise Unprepared(Failure(SETUP_FAILED, words))
         return (await self._collect(task, root, base)).result
 
