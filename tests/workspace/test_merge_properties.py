@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, event, given, settings
 from hypothesis import strategies as st
 
 from offload.processes import Processes
@@ -106,6 +106,7 @@ async def test_a_merge_is_what_git_merge_file_says_byte_for_byte_or_a_conflict(g
     found = await asyncio.gather(
         *(merge_bytes(git, tmp_path, *map(case.written, case.plain()), exact=case.ends == "mixed") for case in chosen)
     )
+    event(f"{round(sum(right is None for right in wanted), -1)} of {CASES} conflict")
     for case, right, ours in zip(chosen, wanted, found, strict=True):
         if right is None:
             assert_conflict(case, ours)

@@ -6,7 +6,7 @@ import stat
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, event, given, settings
 from hypothesis import strategies as st
 
 from offload.core.ports import BufferChange
@@ -132,8 +132,10 @@ async def test_apply_then_undo_is_the_identity(workspace, root, made, chosen):
     try:
         plan = await apply(workspace, root, changes, buffers)
     except ApplyRefused:
+        event("refused")
         assert state(folder) == before
         return
+    event(f"{bool(plan.buffers)} in editors, {bool(plan.before)} at all")
     went = {change.path: change for change in plan.buffers}
     buffers |= {path: change.after for path, change in went.items()}
     shut = [path for path in went if files[path].saved]
