@@ -252,6 +252,26 @@ async def test_work_is_collected_after_a_restart(root, tmp_path):
         assert (await second.snapshot(root, {})).base
 
 
+async def test_a_change_in_the_second_of_the_checkout_is_seen_and_stays_seen(workspace, root, opened, tmp_path):
+    """Size and time are as before, so only the contents tell: git compares them while the index is not newer than the file. It is
+    written anew once, so that not every collection has to."""
+    folder, base = await opened()
+    (saved,) = (tmp_path / "state" / "repositories").glob("*/tasks/t1.index")
+    status = (folder / "b.txt").stat()
+    (folder / "b.txt").write_text("w\n")
+    os.utime(folder / "b.txt", ns=(status.st_atime_ns, status.st_mtime_ns))
+    os.utime(saved, ns=(status.st_atime_ns, status.st_mtime_ns - 5 * 10**9))
+    first = await workspace.collect("t1", root, base)
+    written = saved.stat()
+    second = await workspace.collect("t1", root, base)
+
+    assert [[one.path for one in changes.files] for changes in (first, second)] == [["b.txt"], ["b.txt"]]
+    assert written.st_mtime_ns >= status.st_mtime_ns
+    assert (saved.stat().st_ino, saved.stat().st_mtime_ns) == (written.st_ino, written.st_mtime_ns)
+    (folder / "b.txt").write_text("b\n")
+    assert (await workspace.collect("t1", root, base)).files == ()
+
+
 async def test_a_later_setting_of_the_user_does_not_change_what_the_worker_is_held_to(workspace, root, opened):
     (root / "crlf.txt").write_bytes(b"one\r\n")
     commit_all(root)

@@ -76,6 +76,18 @@ async def take_in(git: Git, repository: Repository, folder: Path, index: Path, p
         )
 
 
+async def refresh(git: Git, repository: Repository, folder: Path, index: Path) -> None:
+    """Compare the files that are as new as `index`, and write it anew: what it holds stays the same."""
+    await git.ours(
+        repository.private,
+        *("update-index", "-q", "--refresh", "--force-write-index"),
+        settings=repository.settings,
+        work_tree=folder,
+        index=index,
+        accepted=(0, 1),  # 1 for files that differ
+    )
+
+
 def not_behind_links(folder: Path, paths: Sequence[str]) -> list[str]:
     """Without those that are reached through a link: what a folder held goes when a link takes its place."""
     links: dict[str, bool] = {"": False}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import tempfile
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ from offload.workspace.index import (
     differing,
     not_behind_links,
     record,
+    refresh,
     refuse_too_much,
     take_in,
 )
@@ -92,6 +94,9 @@ async def collect(git: Git, place: Place, base: str) -> tuple[ChangeSet, str]:
     with tempfile.TemporaryDirectory(dir=repository.private / "tasks") as scratch:
         index = Path(scratch, "index")
         await asyncio.to_thread(copy_index, place.index, index)
+        if await asyncio.to_thread(_as_new_as_files, place):
+            await refresh(git, repository, clone, index)
+            await asyncio.to_thread(_keep, index, place)
         found = await touched(git, repository, place, index)
         tracked, new = ([path for path in paths if path.startswith(repository.prefix)] for paths in found)
         advice = "the work is kept there; ignore or remove what is not part of it, then continue the task."
@@ -102,6 +107,19 @@ async def collect(git: Git, place: Place, base: str) -> tuple[ChangeSet, str]:
             record(git, repository, index, base, "Result of a task"), compare_index(git, repository, base, index)
         )
     return ChangeSet(base, result if files else base, files), tree
+
+
+def _as_new_as_files(place: Place) -> bool:
+    """Whether the saved index is still the one of the checkout, whose last second has passed. Files of that second git would
+    read again each time, because they may have changed in it; an index that is written later says whether they did."""
+    saved = place.index.stat().st_mtime
+    return saved <= place.record.stat().st_mtime and int(saved) < int(time.time())
+
+
+def _keep(index: Path, place: Place) -> None:
+    beside = index.with_name("kept")
+    copy_index(index, beside)
+    beside.replace(place.index)
 
 
 async def opened(place: Place) -> tuple[Repository, Path]:
