@@ -1,13 +1,15 @@
 """The words about an integration, where there is more of something than anybody reads."""
 
+from functools import reduce
+
 from offload.core.culprits import Found
 from offload.core.integration_report import CONFLICTS, LINE, PAIRS, PATHS, cause, report, reservations
 from offload.core.overlaps import Result
 from offload.domain.change import ChangeSet, Conflict, FileChange, FileStatus
 from offload.domain.check import CheckResult
-from offload.domain.events import Created
+from offload.domain.events import Admitted, Created, Integrated, TurnEnded, TurnSeen
 from offload.domain.integration import Integration, LeftOut, Overlap
-from offload.domain.lifecycle import begin
+from offload.domain.lifecycle import advance, begin
 from offload.domain.route import Route
 from offload.domain.task import TaskSpec
 
@@ -50,6 +52,22 @@ def test_a_side_without_lines_and_one_with_long_ones_fit_into_a_line():
 
 def test_more_than_one_opponent_is_named():
     assert "conflicts with a and c" in told(Conflict("x", "both"), with_tasks=("a", "c"))[1]
+
+
+def test_what_an_integration_had_left_out_is_no_doubt_once_it_is_in():
+    left = (LeftOut("b", ("a",), (Conflict("x", "both"),)), LeftOut("c", (), (Conflict("y", "both"),)))
+    inner = Integration(order=("a",), left_out=left)
+    events = [
+        TurnSeen(at=2.0, turn="turn"),
+        Integrated(at=3.0, turn="turn", integration=inner),
+        TurnEnded(at=4.0, turn="turn", text="", changes=CHANGES, needs_review=reservations(inner, [])),
+    ]
+    united = reduce(advance, [Admitted(at=1.5, turn="turn"), *events], result("i").task)
+    results = [Result(united, CHANGES, CHANGES)]
+    assert reservations(Integration(order=("i", "b")), results) == (
+        "i: c was left out: it conflicts with your own files in y"
+    )
+    assert reservations(Integration(order=("i", "b", "c")), results) == ""
 
 
 def test_a_cause_names_every_check_that_failed():

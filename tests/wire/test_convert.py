@@ -23,6 +23,7 @@ from offload.domain.events import (
     Continued,
     Created,
     Landed,
+    Rejected,
     Snapshotted,
     Stopped,
     StopRequested,
@@ -35,7 +36,7 @@ from offload.domain.events import (
 from offload.domain.lifecycle import advance, fold
 from offload.domain.recipe import Recipe
 from offload.domain.route import Route
-from offload.domain.task import Landing, Phase, TaskId, TaskSpec
+from offload.domain.task import Landing, Phase, Rejection, TaskId, TaskSpec
 from offload.domain.turn import Activity, ActivityKind, Failure, TurnId
 from offload.domain.usage import Usage
 from offload.wire import convert, offers
@@ -150,10 +151,17 @@ def test_where_no_file_was_changed_nothing_is_there_to_be_taken():
     assert told([*WORKING, ended]).next_step.startswith("It changed no file: ")
     united = Created(at=1.0, turn=T1, spec=replace(SPEC, integrates=(TaskId("one"), TaskId("two"))))
     assert told([united, *WORKING[1:], ended]).next_step.startswith("There is nothing to apply: ")
-    # What was applied of an earlier turn, and taken back in a follow-up, can be applied: it goes out of the user's files.
+    # What a follow-up takes back of an earlier result that was applied is still in the user's files.
     again = [*READY, landing(31.0, *CHANGES.units), NEXT, Admitted(at=41.0, turn=T2), TurnSeen(at=42.0, turn=T2)]
     again.append(TurnEnded(at=43.0, turn=T2, text="taken back", changes=empty))
-    assert "apply_task" in told(again).next_step
+    assert told(again).next_step.startswith("Applied to the user's files")
+
+
+def test_what_was_rejected_whole_is_not_offered_to_be_applied():
+    rejected = Rejected(at=31.0, rejection=Rejection(T1, CHANGES.units, 31.0, "no"))
+    assert told([*READY, rejected]).next_step == "All of it was rejected: continue_task says what is wanted instead."
+    united = Created(at=1.0, turn=T1, spec=replace(SPEC, integrates=(TaskId("one"), TaskId("two"))))
+    assert "integrate_tasks again" in told([united, *READY[1:], rejected]).next_step
 
 
 def test_the_time_is_that_of_all_turns_as_the_tokens_are():

@@ -40,11 +40,8 @@ def report(task_id: TaskId, made: Integration, results: Sequence[Result]) -> str
 
 def reservations(made: Integration, results: Sequence[Result]) -> str:
     """Why a person should look at it, "" for nothing."""
-    left_out = [
-        f"{each.task} was left out: it conflicts with {_opponents(each)} in {_paths(each)}" for each in made.left_out
-    ]
-    unsure = [words for each in results if each.id in made.order and (words := _unsure(each))]
-    return "; ".join([*left_out, *unsure])
+    unsure = [words for each in results if each.id in made.order and (words := _unsure(each, made))]
+    return "; ".join([*map(_stayed_out, made.left_out), *unsure])
 
 
 def cause(found: Found, failing: Sequence[CheckResult], named: Callable[[TaskId], str]) -> str:
@@ -106,13 +103,20 @@ def _first(side: str) -> str:
     return f"“{lines[0] if len(lines[0]) <= LINE else lines[0][: LINE - 1] + '…'}”"
 
 
-def _unsure(result: Result) -> str:
+def _stayed_out(left: LeftOut) -> str:
+    return f"{left.task} was left out: it conflicts with {_opponents(left)} in {_paths(left)}"
+
+
+def _unsure(result: Result, made: Integration) -> str:
     task = result.task
     stands = (
         "" if task.phase is Phase.READY else f"{task.id} is {task.phase}, so what was taken of it may not be finished"
     )
-    doubts = f"{task.id}: {task.turn.needs_review}" if task.turn.needs_review else ""
-    return "; ".join(filter(None, (stands, doubts)))
+    doubts = task.turn.needs_review
+    if task.integration is not None:  # What it had left out may have come back from its worker, and be in here.
+        here = [_stayed_out(left) for left in task.integration.left_out if left.task in made.order]
+        doubts = "; ".join(each for each in doubts.split("; ") if each not in here)
+    return "; ".join(filter(None, (stands, doubts and f"{task.id}: {doubts}")))
 
 
 def _opponents(left: LeftOut) -> str:

@@ -39,6 +39,8 @@ _NEXT_STEPS: Mapping[Phase, str] = {
     Phase.INTERRUPTED: "resume_task lets the worker go on; get_task_result shows what was changed so far.",
 }
 _WORDS_ALONE = "It changed no file: get_task_result has its words, continue_task sends a follow-up."
+_ALL_REJECTED = "All of it was rejected: continue_task says what is wanted instead."
+_UNION_REJECTED = "All of it was rejected: continue the tasks that it is made of, then call integrate_tasks again."
 _NOTHING_MERGED = "There is nothing to apply: get_task_result says why."
 _INTEGRATION_STEPS: Mapping[Phase, str] = {
     **_NEXT_STEPS,
@@ -73,7 +75,7 @@ def next_step(task: Task, place: int | None = None) -> str:
     if state(task) is TaskState.INPUT_REQUIRED:
         permission = any(ask.kind is AskKind.PERMISSION for ask in task.asks.values())
         return f"Call answer_task with {'allow, always (for this task) or deny' if permission else 'one of the choices'}, then wait_for_tasks."
-    if task.phase is Phase.READY and task.turn.changes is not None and task.turn.changes.files:
+    if task.phase is Phase.READY and task.turn.changes is not None and (task.turn.changes.files or standing(task)):
         return _review_step(task, task.turn.changes)
     if task.phase is Phase.READY and not standing(task):
         return _NOTHING_MERGED if task.spec.integrates else _WORDS_ALONE
@@ -91,13 +93,15 @@ def _review_step(task: Task, changes: ChangeSet) -> str:
     if not left and standing(task):
         more = "" if task.spec.integrates else ", continue_task sends a follow-up"
         return f"Applied to the user's files; undo_apply takes that back{more}."
+    if not left:
+        return _UNION_REJECTED if task.spec.integrates else _ALL_REJECTED
     if task.integration is not None and task.integration.left_out and not states:
         named = ", ".join(each.task for each in task.integration.left_out)
         return (
             f"Left out for conflicts: {named}. get_task_result says how that goes back to its worker; apply_task takes what is in "
             "here."
         )
-    if left and left < len(changes.units):
+    if left < len(changes.units):
         return (
             f"{left} of {len(changes.units)} hunks are neither applied nor rejected: see get_changes, then apply_task."
         )
