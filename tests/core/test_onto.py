@@ -101,6 +101,9 @@ async def test_marks_that_the_worker_left_are_a_reason_to_look(house):
     (house.root / "shop.py").write_text("user's")
     task = await onto(house, task, "files", "::text done")
     assert task.turn.needs_review == "conflicts are still marked in shop.py"
+    for brief, doubt in (("::write b.txt two", "conflicts are still marked in shop.py"), ("::write shop.py both", "")):
+        await house.delegation.continue_(house.caller, task.id, brief)
+        assert (await house.rested(task.id)).turn.needs_review == doubt, "a turn that leaves them there does not end it"
 
 
 async def test_a_follow_up_can_be_brought_onto_another_tasks_result(house):

@@ -13,7 +13,7 @@ from offload.domain.task import Task
 @dataclass(frozen=True, slots=True)
 class Collected:
     """`changes` are all since the task's base, `own` those of the last turn where something was there before it, else None;
-    `marked` are the files in which conflicts were marked for that turn, and still are."""
+    `marked` are the files in which conflicts were marked for that turn or an earlier one, and still are."""
 
     changes: ChangeSet
     own: ChangeSet | None = None
@@ -26,7 +26,8 @@ async def collected(workspace: Workspace, task: Task) -> Collected:
     changes = await workspace.collect(task.id, root, task.base)
     start = _start(task)
     own = None if start == task.base else await workspace.between(root, start, changes.result)
-    marked = [path for path in task.turn.marked if _is_marked(await workspace.read(root, changes.result, path))]
+    given = dict.fromkeys(path for turn in task.turns for path in turn.marked)
+    marked = [path for path in given if _is_marked(await workspace.read(root, changes.result, path))]
     return Collected(changes, own, tuple(marked))
 
 
