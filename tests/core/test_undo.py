@@ -186,6 +186,15 @@ async def test_an_apply_that_wrote_nothing_is_undone_without_writing(house):
     assert review(task) == {}
 
 
+async def test_an_apply_of_what_was_applied_already_does_not_stand_before_the_one_that_wrote_it(house):
+    task = await result(house, {"a.txt": APART})
+    _, first = await apply(house, task)
+    _, again = await apply(house, task)
+    assert again.id != first.id
+    _, back = await undo(house, task)
+    assert (back.id, on_disk(house)) == (first.id, TEXT)
+
+
 async def test_an_apply_that_is_not_known_is_told_with_those_that_are(house):
     task = await result(house, {"a.txt": APART})
     with pytest.raises(NothingToUndo, match=f"task {task.id} has no apply 'x'; those that can be undone: none"):
@@ -253,7 +262,7 @@ async def test_a_model_undoes_what_it_applied_where_it_may_apply(tmp_path):
         for caller in (MODEL, Caller(Front.MODEL, "mcp-2", house.root, "another")):
             with pytest.raises(ApplyForbidden):
                 await undo(house, task, caller=caller)
-        with pytest.raises(ApplyForbidden, match=f"`offload undo {task.id} {landing.id}`"):
+        with pytest.raises(ApplyForbidden, match=f"`offload undo {task.id} --apply {landing.id}`"):
             await undo(house, task, caller=MODEL)
     parts = {name: getattr(house, name) for name in ("journal", "workspace", "worker", "clock")}
     async with open_house(tmp_path, **parts) as house:

@@ -200,7 +200,7 @@ class Landings:
         must_be_allowed(caller, task, self._models, self._ledger.all())
         if self._models is not ModelApply.ALLOW or landing.by != caller.who:
             raise ApplyForbidden(
-                f"only the user can undo this: in the editor, or with `offload undo {task.id} {landing.id}`"
+                f"only the user can undo this: in the editor, or with `offload undo {task.id} --apply {landing.id}`"
             )
 
 

@@ -12,7 +12,8 @@ from offload.domain.task import Landing, Task
 
 
 def to_be_undone(task: Task, apply_id: str) -> Landing:
-    """The landing of this id, the last that stands for "". Raises `NothingToUndo`."""
+    """The landing of this id; for "" the last that stands and brought something, because one that found all of it there already
+    would be taken back without a change. Raises `NothingToUndo`."""
     stand = standing(task)
     named = [landing for landing in task.landings if apply_id and landing.id == apply_id]
     if apply_id and not named:
@@ -20,7 +21,7 @@ def to_be_undone(task: Task, apply_id: str) -> Landing:
         raise NothingToUndo(f"task {task.id} has no apply {apply_id!r}; those that can be undone: {known}")
     if not apply_id and not stand:
         raise NothingToUndo(f"no apply of task {task.id} stands")
-    landing = named[0] if named else stand[-1]
+    landing = named[0] if named else next(filter(_brought, reversed(stand)), stand[-1])
     if landing.undone_at is not None:
         raise NothingToUndo(f"{apply_id} of task {task.id} was undone before")
     if not landing.id:
@@ -28,6 +29,11 @@ def to_be_undone(task: Task, apply_id: str) -> Landing:
             f"task {task.id} was applied by an earlier version of offload, which kept nothing to undo it with"
         )
     return landing
+
+
+def _brought(landing: Landing) -> bool:
+    """Whether it wrote something or decided on a part of the result. A record of a version that kept no id tells neither."""
+    return not landing.id or bool(landing.units) or not set(landing.paths) <= set(landing.unchanged)
 
 
 def cannot_go_back(task: Task, landing: Landing, tasks: Iterable[Task], refusal: ApplyRefused) -> ApplyRefused:
