@@ -1,5 +1,7 @@
 """Words and exit codes, on their own."""
 
+import io
+import re
 from pathlib import Path
 
 import pytest
@@ -377,7 +379,10 @@ def test_an_apply_says_where_each_file_went_and_how_it_is_taken_back():
     )
     assert printed(ApplyTaskResult.model_validate({**applied, "files": files[2:]})) == "there already: same.py\n"
     shown = printed(ApplyTaskResult.model_validate({**applied, "hunks_pending": 2}))
-    assert "2 more hunks wait: `offload diff task_1` shows them" in shown
+    assert "2 more hunks wait: `offload diff task_1` shows what" in shown
+    shown = printed(ApplyTaskResult.model_validate({**applied, "hunks_pending": 1}))
+    assert "1 more hunk waits: `offload diff task_1` shows what" in shown
+    assert printed(ApplyTaskResult.model_validate({**applied, "files": []})) == "nothing was left to be written\n"
     undone = UndoApplyResult.model_validate({"task_id": "task_1", "apply_id": "apply_1", "files": files[:1]})
     assert printed(undone) == "in the editor, not saved: open.py\ntaken back: apply_1\n"
 
@@ -390,6 +395,19 @@ def test_hunks_are_listed_with_the_ids_that_apply_takes():
     rows = [" ".join(line.split()) for line in shown.splitlines()]
     assert "h1 a.py lines 3-6 applied" in rows
     assert "f1 b.png pending" in rows
+
+
+def test_a_command_that_is_trusted_is_shown_as_the_shell_reads_it():
+    """On one line everything after the comment would look like a part of it."""
+    asked = {
+        "setup": "npm ci # set up\nrm -r x",
+        "format": "sed 's/ *$//'",
+        "checks": [],
+        "carry": [],
+        "never_send": [],
+    }
+    shown = printed(TrustWorkspaceResult.model_validate({"workspace": "/w", "trusted": True, "note": "", **asked}))
+    assert shown == "/w: trusted\n  setup: npm ci # set up\n    rm -r x\n  format: sed 's/ *$//'\n"
 
 
 def test_what_is_trusted_is_shown_command_by_command():
@@ -461,3 +479,20 @@ def test_what_workers_left_is_told_with_its_size():
     for part in render.rendered(result):
         console.print(part)
     assert "left over by workers: 8.2 kB" in console.export_text()
+
+
+def test_an_error_says_what_to_type_for_the_task_that_the_command_was_about(capsys):
+    error = errors.ApplyRefused("Let continue_task with onto=files do it, or say include_outside.", (), ())
+    print_error(error, as_json=False, task_id="k2j4")
+    told = "Let `offload continue-task k2j4 --onto files` do it, or say `--include-outside`."
+    assert capsys.readouterr().err == f"offload: {told}\n"
+
+
+def test_the_text_of_a_patch_has_the_colour_of_the_terminals_own_text():
+    """White on whatever ground cannot be read on a white one."""
+    shown = io.StringIO()
+    patch = render.patch("@@ -1 +1 @@\n same\n-old\n+new\n")
+    Console(file=shown, force_terminal=True, color_system="truecolor", width=40).print(patch)
+    same = next(line for line in shown.getvalue().splitlines() if "same" in line)
+    assert not re.search(r"\x1b\[[\d;]*\b(37|38|97)\b", same), same
+    assert "\x1b[92" in shown.getvalue(), "what was added is green"

@@ -134,7 +134,7 @@ export type Checked = "not_checked" | "passed" | "failed";
 export interface CleanTasksParams {
   /** Only these tasks, whatever their age; empty for all that are old enough. */
   task_ids?: string[];
-  /** Only tasks that have not changed for so many days; null for keep_days. */
+  /** Only tasks that have not changed for so many days; those of the setting keep_days unless given. */
   older_than_days?: number | null;
   /** Remove named tasks although their changes were never applied. */
   include_unaccepted?: boolean;
@@ -473,15 +473,15 @@ export interface StartTaskParams {
   model?: string;
   /** Variant of the model ("high"); empty for its default. */
   variant?: string;
-  /** What the worker may do; null for the setting's. list_agents names those that it can enforce. */
+  /** What the worker may do; the setting's unless given. list_agents names those that it can enforce. */
   profile?: Profile | null;
-  /** Minutes of work of the whole task; null for the setting's. */
+  /** Minutes of work of the whole task; the setting's unless given. */
   max_minutes?: number | null;
-  /** Turns of the whole task; null for the setting's. */
+  /** Turns of the whole task; the setting's unless given. */
   max_turns?: number | null;
-  /** Tokens of the whole task; null for the setting's. */
+  /** Tokens of the whole task; the setting's unless given. */
   max_tokens?: number | null;
-  /** US dollars for the whole task; an unknown price is 0. Null: the setting's. */
+  /** US dollars for the whole task; an unknown price is 0; the setting's unless given. */
   max_cost?: number | null;
   /** Files that the task may change, as patterns ("tests", "docs/*.md"); changes outside of them are listed apart and only applied when asked for. Empty: the recipe's, else all. */
   allowed_paths?: string[];

@@ -49,16 +49,20 @@ def run_operation(
     connect: Connect, operation: Operation, params: dict[str, Any], wait: float | None, *, as_json: bool
 ) -> int:
     """Calls, prints, and gives the exit code. `wait` is in seconds, None for as long as it takes."""
-    return guarded(lambda: _run(connect, operation, params, wait, as_json=as_json), as_json=as_json)
+    return guarded(
+        lambda: _run(connect, operation, params, wait, as_json=as_json),
+        as_json=as_json,
+        task_id=params.get("task_id", ""),
+    )
 
 
-def guarded(run: Callable[[], int], *, as_json: bool) -> int:
+def guarded(run: Callable[[], int], *, as_json: bool, task_id: str = "") -> int:
     """Every way in which a command can end, as an exit code."""
     try:
         code = run()
         sys.stdout.flush()  # a reader that went away is noticed here, and not when Python ends
     except OffloadError as error:
-        return print_error(error, as_json=as_json)
+        return print_error(error, as_json=as_json, task_id=task_id)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left in the buffer goes nowhere, quietly
         return Exit.NO_READER

@@ -64,7 +64,7 @@ def option_name(name: str, field: FieldInfo | None = None) -> str:
 
 
 def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
-    words = field.description or ""
+    words = as_commands(field.description or "")
     if name == "wait_s":
         option = typer.Option(option_name(name), min=0, help="Seconds to wait for the end; 0: do not wait.")
         return _keyword(name, float, option, default=0.0)

@@ -38,15 +38,15 @@ def print_json(value: Mapping[str, Any]) -> None:
     sys.stdout.write(json.dumps(value, indent=2) + "\n")
 
 
-def print_error(error: OffloadError, *, as_json: bool) -> int:
-    """Tells the error and gives the exit code."""
+def print_error(error: OffloadError, *, as_json: bool, task_id: str = "") -> int:
+    """Tells the error and gives the exit code. `task_id` is what the command is about, for the advice that goes on with it."""
     view = convert.error(error)
     if as_json:
         print_json({"error": view.model_dump(mode="json")})
     else:
         unsaid = [f"  {reason}" for reason in view.reasons if reason not in str(error)]
         sides = [line for conflict in view.conflicts for line in _sides(conflict)]
-        for line in [f"offload: {as_commands(str(error))}", *unsaid, *sides]:
+        for line in [f"offload: {as_commands(str(error), task_id)}", *unsaid, *sides]:
             sys.stderr.write(harmless(line) + "\n")
     return exit_for(error)
 

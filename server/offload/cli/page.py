@@ -34,8 +34,8 @@ Commands of the terminal alone:
 
 With `--json` a command prints one JSON object on standard output, errors too: `{"error": {"code", "message", "reasons", "conflicts"}}`; only
 `top`, `demo`, `hub run` and the two servers do not have it. Without it errors go to standard error, as a wrong command line does
-always, and `start-task` prints the bare id where standard output is no terminal. `--file` is looked for in the current folder,
-then in the project's.
+always. Where standard output is no terminal `start-task` prints the bare id, and `diff` the bare patch, without the hunks' ids.
+`--file` is looked for in the current folder, then in the project's.
 
 ## Exit codes
 

@@ -70,7 +70,8 @@ def as_commands(text: str, task_id: str = "", named: Sequence[str] = ()) -> str:
         return f"`offload {COMMANDS[found[1]]}{ids}{onto}`"
 
     known = "|".join(named) or "(?!)"
-    return re.sub(rf"\b({'|'.join(COMMANDS)})\b((?: (?:{known})\b)*)(?:(?: with)? onto=(\w+))?", command, text)
+    told = re.sub(rf"\b({'|'.join(COMMANDS)})\b((?: (?:{known})\b)*)(?:(?: with)? onto=(\w+))?", command, text)
+    return re.sub(r"\binclude_outside\b", "`--include-outside`", told)
 
 
 def task_table(tasks: Sequence[TaskStatus], selected: str = "", *, narrow: bool = False) -> Table:
@@ -229,8 +230,13 @@ def _waited(result: WaitForTasksResult) -> Iterator[RenderableType]:
         yield Text("not all of this is over yet")
 
 
+def patch(text: str, *, word_wrap: bool = False) -> Syntax:
+    """In the terminal's own colours: what is neither added nor removed has that of all its text, on light and dark ground."""
+    return Syntax(words.harmless(text), "diff", theme="ansi_dark", background_color="default", word_wrap=word_wrap)
+
+
 def _diff(result: GetChangesResult) -> Iterator[RenderableType]:
-    yield Syntax(words.harmless(result.patch), "diff", background_color="default", word_wrap=True)
+    yield patch(result.patch, word_wrap=True)
     table = Table(box=None, pad_edge=False, show_header=False)
     for file in result.changes.files:
         path = Text(words.harmless(file.path))
@@ -246,8 +252,11 @@ def _diff(result: GetChangesResult) -> Iterator[RenderableType]:
 
 def _applied(result: ApplyTaskResult) -> Iterator[RenderableType]:
     yield from _files(result.files)
+    if not result.files:
+        yield Text("nothing was left to be written")
     if result.hunks_pending:
-        yield Text(f"{result.hunks_pending} more hunks wait: `offload diff {result.task_id}` shows them")
+        waits = "hunk waits" if result.hunks_pending == 1 else "hunks wait"
+        yield Text(f"{result.hunks_pending} more {waits}: `offload diff {result.task_id}` shows what")
     if not all(file.unchanged for file in result.files):
         yield Text(f"`offload undo {result.task_id} --apply {result.apply_id}` takes it back")
 
@@ -268,7 +277,8 @@ def _trust(result: TrustWorkspaceResult) -> Iterator[RenderableType]:
     commands = [("setup", result.setup), ("format", result.format), *(("check", command) for command in result.checks)]
     for what, command in commands:
         if command:
-            yield Text(f"  {what}: {words.one_line(command)}")
+            # Line by line, as the shell reads it: on one line what comes after a comment would look like a part of it.
+            yield Text(f"  {what}: " + words.harmless(command).rstrip("\n").replace("\n", "\n    "))
     for what, patterns in (("carry", result.carry), ("never send", result.never_send)):
         if patterns:
             yield Text(f"  {what}: {words.one_line(', '.join(patterns))}")

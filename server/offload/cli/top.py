@@ -15,13 +15,12 @@ from typing import Any
 
 from rich.console import Group
 from rich.live import Live
-from rich.syntax import Syntax
 from rich.text import Text
 
 from offload.cli.calling import Connect, Hub, show
 from offload.cli.exits import Exit
 from offload.cli.output import console
-from offload.cli.render import task_table
+from offload.cli.render import as_commands, patch, task_table
 from offload.domain.ask import ALLOW, DENY, AskKind
 from offload.domain.errors import OffloadError
 from offload.domain.task import RESTING
@@ -61,7 +60,7 @@ def _run(board: Board, watcher: Hub) -> None:
                 next(changes)  # only a sign that something is new: the list tells what
             if stdin in ready:
                 for key in KEY.findall(os.read(stdin, 64).decode(errors="replace")):
-                    board.press(key, lambda patch: _open(live, patch))
+                    board.press(key, lambda text: _open(live, text))
             board.refresh()
             live.update(board.picture(), refresh=True)
 
@@ -77,12 +76,12 @@ def _keys(stdin: int) -> Iterator[None]:
         termios.tcsetattr(stdin, termios.TCSADRAIN, before)
 
 
-def _open(live: Live, patch: str) -> None:
+def _open(live: Live, text: str) -> None:
     """The patch in the person's pager; the board is back afterwards. A `less` that is told nothing would show colours as codes."""
     os.environ.setdefault("LESS", "R")
     live.stop()
     with live.console.pager(styles=True):
-        live.console.print(Syntax(words.harmless(patch), "diff", background_color="default"))
+        live.console.print(patch(text))
     live.start()
 
 
@@ -168,7 +167,7 @@ class Board:
         try:
             answer = self._hub.call(method, {"task_id": self._selected, **more})
         except OffloadError as error:
-            done = str(error)
+            done = as_commands(str(error), self._selected)
         self._said = words.one_line(done)
         return answer
 

@@ -94,8 +94,8 @@ def must_have_worker(task: Task) -> None:
     """Raises `WrongPhase` for an integration, in which there is nobody to be told what to do."""
     if task.spec.integrates:
         raise WrongPhase(
-            f"task {task.id} is an integration, which has no worker to go on with it; continue the tasks that it was made of, "
-            f"then integrate again: integrate_tasks {' '.join(task.spec.integrates)}"
+            f"task {task.id} is an integration, which has no worker to go on with it; continue the tasks that it was made of "
+            f"({', '.join(task.spec.integrates)}), then call integrate_tasks with them again"
         )
 
 

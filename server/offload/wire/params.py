@@ -74,19 +74,21 @@ class StartTaskParams(Params):
     profile: Annotated[
         Profile | None,
         Field(
-            description="What the worker may do; null for the setting's. list_agents names those that it can enforce."
+            description="What the worker may do; the setting's unless given. list_agents names those that it can enforce."
         ),
     ] = None
     max_minutes: Annotated[
-        float | None, Field(gt=0, description="Minutes of work of the whole task; null for the setting's.")
+        float | None, Field(gt=0, description="Minutes of work of the whole task; the setting's unless given.")
     ] = None
-    max_turns: Annotated[int | None, Field(ge=1, description="Turns of the whole task; null for the setting's.")] = None
-    max_tokens: Annotated[int | None, Field(ge=1, description="Tokens of the whole task; null for the setting's.")] = (
-        None
-    )
+    max_turns: Annotated[
+        int | None, Field(ge=1, description="Turns of the whole task; the setting's unless given.")
+    ] = None
+    max_tokens: Annotated[
+        int | None, Field(ge=1, description="Tokens of the whole task; the setting's unless given.")
+    ] = None
     max_cost: Annotated[
         float | None,
-        Field(ge=0, description="US dollars for the whole task; an unknown price is 0. Null: the setting's."),
+        Field(ge=0, description="US dollars for the whole task; an unknown price is 0; the setting's unless given."),
     ] = None
     allowed_paths: Annotated[
         list[str],
@@ -241,7 +243,11 @@ class CleanTasksParams(Params):
         list[str], Field(description="Only these tasks, whatever their age; empty for all that are old enough.")
     ] = Field(default_factory=list)
     older_than_days: Annotated[
-        float | None, Field(ge=0, description="Only tasks that have not changed for so many days; null for keep_days.")
+        float | None,
+        Field(
+            ge=0,
+            description="Only tasks that have not changed for so many days; those of the setting keep_days unless given.",
+        ),
     ] = None
     include_unaccepted: Annotated[
         bool, Field(description="Remove named tasks although their changes were never applied.")

@@ -104,7 +104,7 @@
 
 ---@class offload.CleanTasksParams
 ---@field task_ids? string[] Only these tasks, whatever their age; empty for all that are old enough.
----@field older_than_days? number|nil Only tasks that have not changed for so many days; null for keep_days.
+---@field older_than_days? number|nil Only tasks that have not changed for so many days; those of the setting keep_days unless given.
 ---@field include_unaccepted? boolean Remove named tasks although their changes were never applied.
 ---@field dry_run? boolean Only list what would be removed.
 
@@ -351,11 +351,11 @@
 ---@field agent? string The worker's own agent; empty for its default.
 ---@field model? string Model as PROVIDER/MODEL; empty for the worker's default.
 ---@field variant? string Variant of the model ("high"); empty for its default.
----@field profile? offload.Profile|nil What the worker may do; null for the setting's. list_agents names those that it can enforce.
----@field max_minutes? number|nil Minutes of work of the whole task; null for the setting's.
----@field max_turns? integer|nil Turns of the whole task; null for the setting's.
----@field max_tokens? integer|nil Tokens of the whole task; null for the setting's.
----@field max_cost? number|nil US dollars for the whole task; an unknown price is 0. Null: the setting's.
+---@field profile? offload.Profile|nil What the worker may do; the setting's unless given. list_agents names those that it can enforce.
+---@field max_minutes? number|nil Minutes of work of the whole task; the setting's unless given.
+---@field max_turns? integer|nil Turns of the whole task; the setting's unless given.
+---@field max_tokens? integer|nil Tokens of the whole task; the setting's unless given.
+---@field max_cost? number|nil US dollars for the whole task; an unknown price is 0; the setting's unless given.
 ---@field allowed_paths? string[] Files that the task may change, as patterns ("tests", "docs/*.md"); changes outside of them are listed apart and only applied when asked for. Empty: the recipe's, else all.
 ---@field after? string[] Ids of tasks to wait for: this one begins from their merged results.
 ---@field key? string Idempotency key: a start with the same key gives the same task.
