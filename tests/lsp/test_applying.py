@@ -215,6 +215,24 @@ async def test_what_is_typed_right_after_the_edit_takes_nothing_from_it(house, e
     assert live(house, file) == "# typed\n" + AFTER
 
 
+async def test_what_is_told_after_the_answer_settles_it_at_once(house, editing, edit, file):
+    """Neovim skips an edit of a text that it has not told of, says "applied", and tells of the text then: whoever goes on
+    typing is not waited for."""
+    screen = await editing()
+
+    def take(message):
+        screen.type(file, "# typed\n", tell=False)
+        screen.answer(message, {"applied": True})
+        screen.tell(file)
+        return NO_ANSWER
+
+    screen.client.handlers["workspace/applyEdit"] = take
+    screen.show(file, BEFORE)
+    await known(screen)
+    assert await edit((file, 1, BEFORE, AFTER)) is EditOutcome.MOVED
+    assert live(house, file) == "# typed\n" + BEFORE
+
+
 @pytest.mark.parametrize("newer", [True, False])
 async def test_an_edit_that_reached_one_document_of_two_is_taken_back(house, editing, edit, file, newer):
     """All or none: the other was typed in meanwhile, or its editor said no."""

@@ -35,12 +35,14 @@ PATIENCE = Patience()
 
 @dataclass(slots=True)
 class _Wanted:
-    """A document that shall hold `lines`, and whether it was seen to."""
+    """A document that shall hold `lines`, whether it was seen to, and whether something was told of it since the answer: an
+    editor that has applied an edit tells of it then at the latest, with what was typed before and after."""
 
     edit: DocumentEdit
     lines: list[str]
     changes: list[types.TextEdit]
     seen: bool = False
+    told: bool = False
 
 
 @dataclass(slots=True)
@@ -49,21 +51,36 @@ class _Asked:
 
     wanted: list[_Wanted]
     over: bool = False
+    answered: bool = False
     news: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def done(self) -> bool:
         return all(each.seen for each in self.wanted)
 
+    @property
+    def settled(self) -> bool:
+        """Whether there is nothing more to wait for."""
+        return self.over or all(each.seen or each.told for each in self.wanted)
+
     def look(self, document: OpenDocument) -> None:
         for each in self.wanted:
             if each.edit.path == document.path:
                 each.seen = each.seen or same_text(document.buffer.lines, each.lines)
-                self.news.set()
+
+    def hear(self, document: OpenDocument) -> None:
+        for each in self.wanted:
+            if each.edit.path == document.path:
+                each.told = each.told or self.answered
+        self.news.set()
+
+    def answer(self, _: object) -> None:
+        self.answered = True
 
 
 class BufferEdits:
-    """Must be told of every change and close of a document at once (`noticed`), and of the connection's end (`leave`)."""
+    """Must be told of every change of a document at once (`noticed`), of the end of each notification (`told`), and of the
+    connection's end (`leave`)."""
 
     def __init__(self, client: Client, documents: EditorDocuments, patience: Patience) -> None:
         self._client = client
@@ -98,10 +115,15 @@ class BufferEdits:
         return EditOutcome.DONE
 
     def noticed(self, document: OpenDocument) -> None:
-        """The document has changed, or was closed. One notification may hold changes of the user beside ours, so this is
-        called after each of its changes: what was seen once counts, whatever is typed then."""
+        """The document has changed. One notification may hold changes of the user beside ours, so this is called after each
+        of its changes: what was seen once counts, whatever is typed then."""
         for asked in self._waiting:
             asked.look(document)
+
+    def told(self, document: OpenDocument) -> None:
+        """All of a notification was taken in, or the document was closed."""
+        for asked in self._waiting:
+            asked.hear(document)
 
     def leave(self) -> None:
         """The connection ends: nobody waits for it any longer."""
@@ -146,7 +168,7 @@ class BufferEdits:
             if (document := self._documents.at(each.edit.path)) is not None
         ]
         async with asyncio.TaskGroup() as group:
-            answer = group.create_task(self._client.apply_edit(label, changes, self._patience.answer_s))
+            answer = group.create_task(self._client.apply_edit(label, changes, self._patience.answer_s, asked.answer))
             answer.add_done_callback(lambda _: asked.news.set())
             while not (asked.done or asked.over or answer.done()):
                 asked.news.clear()
@@ -168,7 +190,7 @@ class BufferEdits:
                 asked.look(document)
         loop = asyncio.get_running_loop()
         end = loop.time() + self._patience.seen_s
-        while not (asked.done or asked.over):
+        while not asked.settled:
             asked.news.clear()
             moved = any(not each.seen and self._has_moved(each.edit) for each in asked.wanted)
             until = min(end, loop.time() + self._patience.moved_s) if moved else end

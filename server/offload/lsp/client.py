@@ -95,16 +95,24 @@ class Client:
         """A notification of our own."""
         self._server.protocol.notify(method, params)
 
-    async def apply_edit(self, label: str, changes: Sequence[types.TextDocumentEdit], answer_s: float) -> bool:
-        """Whether the editor says that it has changed these documents."""
+    async def apply_edit(
+        self,
+        label: str,
+        changes: Sequence[types.TextDocumentEdit],
+        answer_s: float,
+        answered: Callable[[object], object],
+    ) -> bool:
+        """Whether the editor says that it has changed these documents; `answered` is called before any later message of it is
+        looked at."""
         edit = (
             types.WorkspaceEdit(document_changes=[*changes])
             if self._takes_versions
             else types.WorkspaceEdit(changes={each.text_document.uri: _plain(each) for each in changes})
         )
         params = types.ApplyWorkspaceEditParams(edit, label=f"offload: {label}")
-        answer = self._server.workspace_apply_edit_async(params)
-        return await self._asked(answer, answer_s, lambda result: result.applied)
+        answer = self._server.workspace_apply_edit(params)
+        answer.add_done_callback(answered)
+        return await self._asked(asyncio.wrap_future(answer), answer_s, lambda result: result.applied)
 
     async def _asked(
         self, answer: Awaitable[T], answer_s: float | None = None, agrees: Callable[[T], bool] = lambda _: True

@@ -28,14 +28,15 @@ class OpenDocument:
 
 
 class EditorDocuments:
-    """The open files of one editor; what has no path (unsaved new documents, notebook cells) is left alone. `noticed` is told of
-    each single change, and of a close."""
+    """The open files of one editor; what has no path (unsaved new documents, notebook cells) is left alone. `noticed` is called
+    after each single change, `told` after all of a notification, and after a close."""
 
     def __init__(self, editor: str, shared: Documents) -> None:
         self._editor = editor
         self._shared = shared
         self._open: dict[Path, OpenDocument] = {}
         self.noticed: Callable[[OpenDocument], object] = id
+        self.told: Callable[[OpenDocument], object] = id
 
     def open(self, item: types.TextDocumentItem, encoding: Encoding) -> OpenDocument | None:
         path = path_of(item.uri)
@@ -59,6 +60,7 @@ class EditorDocuments:
             self.noticed(document)
         document.buffer.version = version
         self._tell(document)
+        self.told(document)
         return document, edits
 
     def close(self, uri: str) -> OpenDocument | None:
@@ -66,7 +68,7 @@ class EditorDocuments:
         if document is not None:
             del self._open[document.path]
             self._shared.drop(self._editor, document.path)
-            self.noticed(document)
+            self.told(document)
         return document
 
     def find(self, uri: str) -> OpenDocument | None:

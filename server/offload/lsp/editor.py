@@ -39,6 +39,7 @@ class Editor:
         self.documents = EditorDocuments(caller.id, delegation.documents)
         self.edits = BufferEdits(self.client, self.documents, patience)
         self.documents.noticed = self.edits.noticed
+        self.documents.told = self.edits.told
         self.places = Places(delegation)
         self.marks = Marks(self.client, delegation, self.documents, self.places)
         self.progress = TaskProgress(self.client, delegation)
