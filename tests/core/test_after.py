@@ -50,6 +50,28 @@ async def test_a_task_begins_from_the_users_files_with_the_results_of_others(hou
     assert (paths(task.turn.changes), paths(task.turn.own)) == (["c.txt", "d.txt"], ["d.txt"])
 
 
+async def test_a_task_begins_from_all_that_those_before_it_began_from(house):
+    """A result holds what its own task added, so the second alone would not be what the third is told to go on from."""
+    first = await done(house, "::write a.txt one\\n")
+    other = await done(house, "::write o.txt other")
+    second = await done(house, "::write a.txt one\\ntwo\\n", after=(first.id, other.id))
+    third = await done(house, "::write c.txt three", after=(second.id, first.id))
+    assert (third.phase, third.turn.failure) == (Phase.READY, None)
+    assert names(house.worker.orders[3]) == ["a.txt", "c.txt", "o.txt", "shop.py"]
+    assert (house.worker.orders[3].folder / "a.txt").read_text() == (
+        house.worker.orders[2].folder / "a.txt"
+    ).read_text()
+
+
+async def test_one_of_those_that_was_removed_is_looked_for_in_the_users_files(house):
+    first = await done(house, "::write a.txt one")
+    second = await done(house, "::write b.txt two", after=(first.id,))
+    await house.delegation.apply(house.caller, first.id)
+    await house.delegation.clean(house.caller, tasks=[first.id])
+    await done(house, "::write c.txt three", after=(second.id,))
+    assert names(house.worker.orders[2]) == ["a.txt", "b.txt", "c.txt", "shop.py"]
+
+
 async def test_it_waits_for_them_without_a_place_in_the_line(tmp_path):
     async with open_house(tmp_path, limits=Limits(tasks_per_workspace=2)) as house:
         first = await at_the_gate(house)

@@ -98,10 +98,26 @@ class Preparing:
     def _before(self, task: Task) -> list[Task]:
         return [self._ledger.get(other) for other in task.spec.after]
 
+    def _all_before(self, task: Task) -> list[Task]:
+        """Those that it comes after, each with those before it that itself began from: its result holds only what it added. One
+        of these that was removed was taken, or was not wanted."""
+        known = {other.id: other for other in self._ledger.all()}
+        found: dict[TaskId, Task] = {}
+        for direct in self._before(task):
+            line, ids = {direct.id}, [direct.id]
+            while ids:
+                new = [each for each in known[ids.pop()].spec.after if each in known and each not in line]
+                line.update(new)
+                ids.extend(new)
+            found.update(
+                (each, other) for each, other in known.items() if each in line
+            )  # in the order of their creation
+        return list(found.values())
+
     async def _with_others(self, task: Task, root: Path) -> str:
         """The user's files with the results of the tasks that come before, one after another."""
         base = task.base
-        for other in self._before(task):
+        for other in self._all_before(task):
             merged = await self._workspace.merge(root, base, await accepted(self._workspace, other))
             if merged.conflicts:
                 words = f"the result of task {other.id} does not go together with what comes before it: "
