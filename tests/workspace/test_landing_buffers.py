@@ -182,7 +182,7 @@ async def test_what_is_no_change_of_text_is_refused_for_unsaved_text_and_done_on
     DONE_BY_THE_TASK[what](folder / "ten.txt")
     changes = await workspace.collect("t1", root, base)
     before = fingerprint(root)
-    with pytest.raises(ApplyRefused, match=f"has unsaved text in an editor and is {what} by the task; save it"):
+    with pytest.raises(ApplyRefused, match=f"has unsaved text in an editor and is to be {what}; save it"):
         await apply(workspace, root, changes, {"ten.txt": TEN + "unsaved\n"})
     assert fingerprint(root) == before
 

@@ -73,7 +73,7 @@ def _looked_at(asked: Asked, path: str) -> Live:
 def _refuse_unsaved(asked: Asked, entry: Entry, path: str, live: Live) -> None:
     if path in asked.buffers and not same_text(live.content or b"", asked.buffers[path]):
         what = "deleted" if not entry.new_mode else "renamed" if entry.old_path else "made a link or a binary file"
-        raise Refused(f"has unsaved text in an editor and is {what} by the task; save it, then apply again")
+        raise Refused(f"has unsaved text in an editor and is to be {what}; save it or load it again, and try once more")
 
 
 async def _content(asked: Asked, entry: Entry, live: Live, base: bytes | None, result: bytes | None) -> bytes | None:
@@ -120,12 +120,14 @@ async def _renamed(asked: Asked, entry: Entry, live: Live) -> tuple[Edit, ...]:
     old = await asyncio.to_thread(_looked_at, asked, entry.old_path)
     if old.content is None and live.content is None:
         raise refused(asked, entry, f"was {entry.old_path}, which you have deleted or renamed")
-    for path, found in ((entry.old_path, old), (entry.path, live)):
-        _refuse_unsaved(asked, entry, path, found)
+    _refuse_unsaved(asked, entry, entry.old_path, old)
     base, result = asked.sides.base(entry), asked.sides.result(entry)
     if old.content is None:  # it has its new name already
+        _refuse_unsaved(asked, entry, entry.path, live)
         return edits_of(asked, entry, live, await _content(asked, entry, live, base, result))
     content = await _content(asked, entry, old, base, result)
+    if not same_text(content or b"", asked.buffers.get(entry.path, "")):  # else it is on the screen already
+        _refuse_unsaved(asked, entry, entry.path, live)
     gone = Edit(entry.old_path, old, None)
     if live.content is None or _one_file(entry, old, live):
         link = entry.new_mode == LINK
