@@ -160,7 +160,8 @@ def test_an_ask_is_shown_and_answered(terminal, plain):
     assert f"{task} waits for you" in plain(terminal.run("list-tasks").stdout)
     status = plain(terminal.run("task-status", task).stdout)
     assert "bash: make everything" in status
-    assert f"answer with `offload answer-task {task} allow|always|deny`" in status
+    each = " or ".join(f"`offload answer-task {task} {choice}`" for choice in ("allow", "always", "deny"))
+    assert f"answer with {each}" in status
     assert terminal.run("answer-task", task, "deny", "--message", "rather not").exit_code == Exit.OK
     terminal.run("wait", task)
     assert terminal.json("task-result", task)["text"] == "rather not"

@@ -158,7 +158,7 @@ async def test_an_unknown_ask_is_refused(house):
         await answer(house, task, "none", ALLOW)
     await answer(house, task, ask, ALLOW)
     task = await house.rested(task.id)
-    for named, words in ((ask, "is closed: test answered 'allow'"), ("", "nothing is open")):
+    for named, words in ((ask, "is closed: test answered 'allow'"), ("", "asks nothing now")):
         with pytest.raises(UnknownAsk, match=words):
             await answer(house, task, named, ALLOW)
 

@@ -4,10 +4,11 @@ import pytest
 
 from offload.core.caller import Caller
 from offload.domain.check import Check, CheckPlan
-from offload.domain.errors import ApplyForbidden
+from offload.domain.errors import ApplyForbidden, ApplyRefused
 from offload.domain.project import ProjectSettings
 from offload.domain.review import Selection
 from offload.domain.task import Front
+from offload.lsp import telling
 from tests.fakes.house import open_house
 from tests.fakes.projects import FakeProjects
 from tests.lsp.conftest import EVERYTHING
@@ -268,6 +269,12 @@ async def test_a_conflict_is_shown_with_both_sides_and_nothing_is_written(house,
             "--- yours",
             "# typed",
         ]
+
+
+def test_the_way_out_of_a_conflict_is_named_as_the_editor_shows_it():
+    error = ApplyRefused("Nothing was written. Let continue_task with onto=files send it back to the worker.", (), ())
+    told = "Let the code action “Bring up to date with your files and send back” send it back to the worker."
+    assert telling.refused(error) == f"Nothing was written. {told}"
 
 
 async def test_a_refusal_without_a_conflict_is_only_said(connect, file, write):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
@@ -32,6 +33,7 @@ from offload.wire.results import (
 )
 from offload.wire.views import (
     AppliedFileView,
+    AskView,
     ChangesView,
     CheckView,
     IntegrationView,
@@ -109,11 +111,17 @@ def _status(task: TaskStatus) -> Iterator[RenderableType]:
     yield Text(f"  {used}  {words.doing(task)}".rstrip())
     for ask in task.asks:
         yield Text(f"  asks {ask.ask_id}: {words.one_line(ask.subject)}: {words.one_line(ask.detail)}")
-        yield Text(f"  answer with `offload answer-task {task.task_id} {'|'.join(map(words.one_line, ask.choices))}`")
+        yield Text(f"  answer with {_answers(task.task_id, ask)}")
     for line in (*task.checks, *task.warnings):
         yield Text(f"  {words.one_line(line)}")
     if task.next_step:
         yield Text(f"  {as_commands(task.next_step, task.task_id)}")
+
+
+def _answers(task_id: str, ask: AskView) -> str:
+    """A command for each choice, each as a shell takes it: "allow|deny" would be a pipe, and choices hold blanks."""
+    choices = [shlex.quote(words.one_line(choice)) for choice in ask.choices] or ["WORDS"]
+    return " or ".join(f"`offload answer-task {task_id} {choice}`" for choice in choices)
 
 
 def _result(result: TaskResult) -> Iterator[RenderableType]:

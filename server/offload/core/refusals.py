@@ -33,6 +33,8 @@ def open_ask(task: Task, ask_id: AskId) -> Ask:
     closing = closing_of(task, ask_id)
     if closing is not None:
         raise UnknownAsk(f"{ask_id} of task {task.id} is closed: {told(closing)}")
+    if not ask_id and not task.asks:
+        raise UnknownAsk(f"task {task.id} asks nothing now")
     known = f"open are {', '.join(task.asks)}" if task.asks else "nothing is open"
     raise UnknownAsk(f"task {task.id} has no open ask {ask_id!r}; {known}")
 

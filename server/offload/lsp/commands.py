@@ -114,7 +114,7 @@ async def execute(command: Command, editor: Editor, argument: Any) -> dict[str, 
     try:
         return await command(editor, argument)
     except OffloadError as error:
-        editor.client.say(str(error), types.MessageType.Error)
+        editor.client.say(telling.refused(error), types.MessageType.Error)
         raise
 
 

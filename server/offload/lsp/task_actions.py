@@ -108,7 +108,7 @@ def _of_worker(task: Task, words: Sequence[str]) -> Iterator[types.Command]:
         title = f"Send back “{titles.short(text)}”: {name}"
         yield commands.link(commands.CONTINUE, title, task_id=task.id, brief=text)
     if stands is not None and stands.left:
-        title = f"Bring up to date with your files and send back: {name}"
+        title = f"{titles.UP_TO_DATE}: {name}"
         yield commands.link(commands.CONTINUE, title, task_id=task.id, onto="files")
     if task.phase is not Phase.READY:
         yield commands.link(commands.RESUME, f"Resume: {name}", task_id=task.id)

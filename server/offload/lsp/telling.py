@@ -6,9 +6,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from offload.domain.change import Conflict
+from offload.domain.errors import OffloadError
 from offload.domain.task import Place
+from offload.lsp import titles
 
 _PLACES = {Place.BUFFER: "in the buffer (not saved)", Place.DISK: "on disk"}
+
+
+def refused(error: OffloadError) -> str:
+    """Why nothing came of a command. The way out of a conflict is a code action here, and no call."""
+    action = f"the code action “{titles.UP_TO_DATE}”"
+    return str(error).replace("continue_task with onto=files", action)
 
 
 def applied(result: Mapping[str, Any]) -> str:

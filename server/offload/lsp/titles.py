@@ -10,6 +10,7 @@ from offload.domain.turn import Turn
 from offload.lsp.standing import standing
 from offload.wire import words
 
+UP_TO_DATE = "Bring up to date with your files and send back"
 _LONGEST = 60
 
 CHECKED: dict[Checked, str] = {
