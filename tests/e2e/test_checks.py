@@ -44,15 +44,15 @@ def test_what_a_project_asks_for_runs_only_once_it_is_trusted_and_failing_checks
     hopeless = "\n".join(["bad", *rewriting("work.txt", "still bad\n"), "::text Tried."]) + "\n"
     with scripting(stage, project) as script, scripting(stage, project) as watching:
         first = script.ready(write("work.txt", mended), "::text Done.")
-        status = stage.json("task-status", first)
+        status = script.ask("get_task_status", task_id=first)
         assert (status["checked"], status["files_changed"]) == ("not_checked", 1)
         assert any("is not trusted" in warning for warning in status["warnings"])
         assert "offload trust" in stage.run("task-status", first).stdout
         nothing = stage.json("check", first, code=Exit.REFUSED)["error"]
         assert "is not trusted" in nothing["message"]
-        made = stage.json("integrate", first, "--wait", 45)
+        made = script.ask("integrate_tasks", task_ids=[first], wait_s=45)
         assert (made["phase"], made["checked"]) == ("ready", "not_checked")
-        stage.json("apply", first)
+        script.ask("apply_task", task_id=first)
         assert not canary.exists()
 
         stage.git(project, "clean", "-qf", "work.txt")
@@ -70,23 +70,23 @@ def test_what_a_project_asks_for_runs_only_once_it_is_trusted_and_failing_checks
         assert ("checking", 1) in seen
         assert ("working", 2) in seen
         assert lines(canary) == ["setup", "format", "check", "format", "check"]
-        whole = stage.json("show-task", second)
+        whole = script.ask("get_task", task_id=second)
         assert [(turn["fix_round"], turn["checked"]) for turn in whole["turns"]] == [(0, "failed"), (1, "passed")]
-        result = stage.json("task-result", second)
+        result = script.ask("get_task_result", task_id=second)
         assert result["text"].strip() == "Mended."
         assert [file["path"] for file in result["changes"]["files"]] == ["formatted.txt", "work.txt"]
         assert result["needs_review"] == ""
 
         third = script.ready(write("work.txt", hopeless), "::text Done.")
-        status = stage.json("task-status", third)
+        status = script.ask("get_task_status", task_id=third)
         assert (status["checked"], status["needs_review"] != "") == ("failed", True)
-        assert len(stage.json("show-task", third)["turns"]) == 2, "one round, as the project says"
-        assert "still bad" in json.dumps(stage.json("task-result", third)["checks"])
+        assert len(script.ask("get_task", task_id=third)["turns"]) == 2, "one round, as the project says"
+        assert "still bad" in json.dumps(script.ask("get_task_result", task_id=third)["checks"])
 
         ran = len(lines(canary))
         project_file(project, **asked, check_rounds=2)
         fourth = script.ready(write("other.txt", "x\n"), "::text Done.")
-        status = stage.json("task-status", fourth)
+        status = script.ask("get_task_status", task_id=fourth)
         assert any("has changed since it was trusted" in warning for warning in status["warnings"])
         assert (status["checked"], len(lines(canary))) == ("not_checked", ran)
 
@@ -122,7 +122,7 @@ async def test_a_workers_folder_has_what_is_carried_and_what_it_comes_after_and_
         assert len(script.ask("get_changes", task_id=after)["changes"]["files"]) == 1, (
             "what it began from is not its own"
         )
-        assert stage.json("apply", after)["paths"] == ["c.txt"]
+        assert script.ask("apply_task", task_id=after)["paths"] == ["c.txt"]
     assert not (project / "a.txt").exists()
 
 
@@ -133,15 +133,24 @@ def own_stage(model):
     stage.close()
 
 
-def test_a_hub_that_is_killed_while_checks_run_ends_checks_and_integrations_with_their_evidence(own_stage):
-    """The check waits for a file of ours, so the kill is in the middle of it. Nothing is called checked that was not."""
+def test_a_hub_that_is_killed_while_a_folder_is_set_up_or_checked_does_it_again_and_ends_with_the_evidence(own_stage):
+    """The commands wait for a file of ours, so the kill is in the middle of them. Nothing is called checked that was not."""
     stage, project = own_stage, own_stage.project()
     log, go = stage.folder / "checks.log", stage.folder / "go"
-    check = f"echo $$ >>{log}; until [ -e {go} ]; do sleep 0.05; done; cat *.txt"
-    project_file(project, checks=[check])
+    set_up, ready = stage.folder / "setup.log", stage.folder / "ready"
+    setup = f"echo $$ >>{set_up}; until [ -e {ready} ]; do sleep 0.05; done; touch made"
+    check = f"echo $$ >>{log}; until [ -e {go} ]; do sleep 0.05; done; test -e made && cat *.txt"
+    project_file(project, setup=setup, checks=[check])
     stage.json("trust", cwd=project)
     with scripting(stage, project) as script:
         tasks = [script.start(write(f"{name}.txt", f"{name}\n"), "::text Done.") for name in ("a", "b")]
+        wait_for(lambda: len(lines(set_up)) == 2)
+    left = killed(stage, set_up)
+    with scripting(stage, project) as script:
+        assert {script.ask("get_task_status", task_id=each)["phase"] for each in tasks} <= {"recovering", "starting"}
+        wait_for(lambda: len(lines(set_up)) == 4)
+        assert all(gone(identity) for identity in left)
+        ready.touch()
         wait_for(lambda: len(lines(log)) == 2)
     left = killed(stage, log)
     with scripting(stage, project) as script:

@@ -177,7 +177,7 @@ def test_of_two_results_that_add_at_the_same_place_the_second_is_refused_and_not
             for name in ("one", "two")
         ]
         assert [task["phase"] for task in script.rested(*ids)] == ["ready", "ready"]
-        stage.json("apply", ids[0])
+        script.ask("apply_task", task_id=ids[0])
         error = stage.json("apply", ids[1], code=Exit.REFUSED)["error"]
         (conflict,) = error["conflicts"]
         assert (conflict["yours"], conflict["theirs"]) == ("## one\n", "## two\n")
