@@ -99,7 +99,9 @@ def git():
 
 
 @pytest.mark.timeout(600)
-@settings(max_examples=EXAMPLES, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=EXAMPLES, deadline=None, phases=[Phase.reuse, Phase.generate], suppress_health_check=list(HealthCheck)
+)
 @given(chosen=st.lists(cases(), min_size=CASES, max_size=CASES))
 async def test_a_merge_is_what_git_merge_file_says_byte_for_byte_or_a_conflict(git, tmp_path, chosen):
     wanted = said_by_git(tmp_path, [case.plain() for case in chosen])

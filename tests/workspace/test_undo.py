@@ -110,7 +110,9 @@ numbers = itertools.count()
 
 
 @pytest.mark.timeout(600)
-@settings(max_examples=400, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=400, deadline=None, phases=[Phase.reuse, Phase.generate], suppress_health_check=list(HealthCheck)
+)
 @given(chosen=st.lists(cases(), min_size=1, max_size=3))
 async def test_apply_then_undo_is_the_identity(workspace, root, made, chosen):
     folder = root / f"{next(numbers)}"
@@ -162,7 +164,9 @@ HEAD = ["h1", "h2", "h3", "h4"]
 
 
 @pytest.mark.timeout(600)
-@settings(max_examples=150, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=150, deadline=None, phases=[Phase.reuse, Phase.generate], suppress_health_check=list(HealthCheck)
+)
 @given(case=cases(), open_now=st.booleans())
 async def test_undo_takes_back_what_was_applied_and_leaves_what_was_typed_since(workspace, root, made, case, open_now):
     path = f"later-{next(numbers)}.txt"
@@ -332,6 +336,29 @@ async def test_a_text_with_mixed_line_ends_gets_each_of_them_back(workspace, roo
     (root / "mixed").write_bytes((root / "mixed").read_bytes().replace(b"4\n", b"four\n"))
     await apply(workspace, root, await workspace.between(root, plan.after, plan.before), exact=True)
     assert (root / "mixed").read_bytes() == mixed.replace(b"4\n", b"four\n")
+
+
+async def test_a_renamed_file_comes_back_under_the_name_that_a_document_still_has(workspace, root, opened):
+    (root / "old.txt").write_text(TWENTY)
+    folder, base = await opened()
+    (folder / "old.txt").rename(folder / "new.txt")
+    plan = await apply(workspace, root, await workspace.collect("t1", root, base), {"old.txt": TWENTY})
+    back = await workspace.between(root, plan.after, plan.before)
+    with pytest.raises(ApplyRefused, match="unsaved text"):
+        await apply(workspace, root, back, {"old.txt": TWENTY + "typed\n"}, exact=True)
+    await apply(workspace, root, back, {"old.txt": TWENTY}, exact=True)
+    assert (root / "old.txt").read_text() == TWENTY
+    assert not (root / "new.txt").exists()
+
+
+async def test_an_undo_in_an_editor_has_the_line_ends_of_the_document(workspace, root, opened):
+    (root / "crlf").write_bytes(b"1\r\n2\r\n3\r\n")
+    folder, base = await opened()
+    (folder / "crlf").write_bytes(b"1\r\n3\r\n")
+    plan = await apply(workspace, root, await workspace.collect("t1", root, base))
+    back = await workspace.between(root, plan.after, plan.before)
+    undone = await apply(workspace, root, back, {"crlf": "1\n3\nfour\n"}, exact=True)
+    assert undone.buffers == (BufferChange("crlf", "1\n3\nfour\n", "1\n2\n3\nfour\n"),)
 
 
 async def test_what_was_no_utf_8_before_comes_back_into_an_open_document(workspace, root, opened):

@@ -77,7 +77,7 @@ async def merge(
     """The merged text, or where the sides clash.
 
     Line ends are those of the live text, unless only the worker changed them and not `keep_ends`. Where they are mixed, in
-    the live text or with `exact` in any of them, each line keeps its own.
+    the live text or with `exact` among all three, each line keeps its own.
     """
     texts = (base, live, result)
     with tempfile.TemporaryDirectory() as scratch:
@@ -137,7 +137,7 @@ def _at_once(base: bytes, live: bytes, result: bytes) -> bytes | None:
 def _one_end(base: Text, live: Text, result: Text, exact: bool, keep_ends: bool) -> str | None:
     """The end that every line of the merged text has, None where lines have different ones."""
     before, mine, theirs = base.kinds, live.kinds, result.kinds
-    if len(mine) > 1 or (exact and len(before | mine | theirs) > 1) or (not mine and len(theirs) > 1):
+    if len(mine) > 1 or (exact and not keep_ends and len(before | mine | theirs) > 1) or (not mine and len(theirs) > 1):
         return None
     if len(theirs) == 1 and (not mine or (mine == before and not keep_ends)):
         return next(iter(theirs))
