@@ -326,6 +326,24 @@ async def test_a_new_name_that_is_taken_is_refused_unless_it_is_the_same_file(wo
         assert fingerprint(root) == before
 
 
+@pytest.mark.parametrize(("goes", "comes"), [("b.txt", "b.txt/inner"), ("src/a.py", "src")])
+async def test_what_comes_in_the_place_of_what_goes_is_applied_after_it(workspace, root, opened, goes, comes):
+    folder, base = await opened()
+    if comes == "src":
+        shutil.rmtree(folder / "src")
+    else:
+        (folder / goes).unlink()
+        (folder / goes).mkdir()
+    (folder / comes).write_text("new\n")
+    changes = await workspace.collect("t1", root, base)
+    with pytest.raises(ApplyRefused, match=f": apply what becomes of {goes} by itself first"):
+        await apply(workspace, root, changes)
+    first = await workspace.select(root, changes, next(file.units for file in changes.files if file.path == goes))
+    await apply(workspace, root, first)
+    await apply(workspace, root, await workspace.between(root, first.result, changes.result))
+    assert (root / comes).read_text() == "new\n"
+
+
 async def test_a_renamed_link_is_moved(workspace, root, opened):
     (root / "link").symlink_to("b.txt")
     folder, base = await opened()

@@ -66,7 +66,11 @@ def _checked(asked: Asked, entry: Entry) -> Live:
 def _looked_at(asked: Asked, path: str) -> Live:
     live = look(asked.repository.root, path)
     if live.problem:
-        raise Refused(live.problem)
+        # A folder in the place of a file, or the other way round: what goes and what comes cannot be written at once.
+        goes = [each.old_path or each.path for each in asked.sides.entries if each.old_path or not each.new_mode]
+        there = [each for each in goes if path.startswith(f"{each}/") or each.startswith(f"{path}/")]
+        way_out = f": apply what becomes of {', '.join(there)} by itself first" if there else ""
+        raise Refused(f"{live.problem}{way_out}")
     return live
 
 
