@@ -144,6 +144,24 @@ async def test_the_applies_of_other_tasks_that_stand_in_the_way_of_an_undo_are_n
         assert on_disk(house) == changed(9)
 
 
+async def test_an_apply_that_the_user_took_back_by_hand_is_undone_when_the_result_was_brought_onto_the_files(tmp_path):
+    """The files are the first ones again, and so is the base; what was given counts from there."""
+    async with (
+        GitWorkspaces(tmp_path / "state", Processes(), os.environ | {"HOME": str(tmp_path)}) as workspace,
+        open_house(tmp_path, files={"a.txt": TEXT}, workspace=workspace) as house,
+    ):
+        task = await result(house, {"a.txt": APART})
+        base = task.base
+        await apply(house, task)
+        (house.root / "a.txt").write_text(TEXT)
+        task = await follow_up(house, task, {"b.txt": TEXT}, onto="files")
+        assert (task.base, task.given) == (base, "")
+        task, _ = await undo(house, task)
+        assert (on_disk(house), review(task)) == (TEXT, {})
+        await apply(house, task)
+        assert (on_disk(house), on_disk(house, "b.txt")) == (APART, TEXT)
+
+
 async def test_what_went_into_a_buffer_comes_back_out_of_it(house):
     task = await result(house, {"a.txt": APART})
     vim = editor(house)

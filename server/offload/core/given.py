@@ -38,8 +38,8 @@ class Given:
 
     async def without(self, task: Task, landing: Landing) -> str:
         """The commit of what is given when this landing is undone."""
-        if _made_of(task, landing).base != task.base:
-            return task.given
+        if not task.given or _made_of(task, landing).base != task.base:
+            return task.given  # of the base that the result was brought onto, which may be the same one once more
         if task.given == landing.result:
             return landing.earlier
         root = Path(task.spec.workspace)
