@@ -385,6 +385,8 @@ def test_an_apply_says_where_each_file_went_and_how_it_is_taken_back():
     assert printed(ApplyTaskResult.model_validate({**applied, "files": []})) == "nothing was left to be written\n"
     undone = UndoApplyResult.model_validate({"task_id": "task_1", "apply_id": "apply_1", "files": files[:1]})
     assert printed(undone) == "in the editor, not saved: open.py\ntaken back: apply_1\n"
+    undone = UndoApplyResult.model_validate({"task_id": "task_1", "apply_id": "apply_1", "files": files[2:]})
+    assert printed(undone) == "as it was already: same.py\ntaken back: apply_1\n"
 
 
 def test_hunks_are_listed_with_the_ids_that_apply_takes():

@@ -270,14 +270,14 @@ def _applied(result: ApplyTaskResult) -> Iterator[RenderableType]:
 
 
 def _undone(result: UndoApplyResult) -> Iterator[RenderableType]:
-    yield from _files(result.files)
+    yield from _files(result.files, unchanged="as it was already")
     yield Text(f"taken back: {result.apply_id}")
 
 
-def _files(files: Sequence[AppliedFileView]) -> Iterator[RenderableType]:
+def _files(files: Sequence[AppliedFileView], unchanged: str = "there already") -> Iterator[RenderableType]:
     places = {Place.BUFFER: "in the editor, not saved", Place.DISK: "written"}
     for file in files:
-        yield Text(f"{'there already' if file.unchanged else places[file.place]}: {words.harmless(file.path)}")
+        yield Text(f"{unchanged if file.unchanged else places[file.place]}: {words.harmless(file.path)}")
 
 
 def _trust(result: TrustWorkspaceResult) -> Iterator[RenderableType]:

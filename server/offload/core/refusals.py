@@ -14,6 +14,8 @@ from offload.domain.review import Selection
 from offload.domain.task import Task
 from offload.domain.turn import TurnId
 
+SHOWN = 10  # files that a refusal names
+
 
 def must_rest(task: Task, what: str, *, closed_too: bool = False) -> None:
     """Raises `WrongPhase` for a task that is not over, or is closed; `what` is what was to be done to it."""
@@ -63,5 +65,9 @@ def narrowed(root: Path, changes: ChangeSet, paths: Sequence[str]) -> Sequence[s
     wanted = [relative_path(root, path) for path in paths]
     missing = sorted(set(wanted) - {file.path for file in changes.files})
     if missing:
-        raise InvalidRequest(f"not changed by this task: {', '.join(missing)}")
+        named = [file.path for file in changes.files]
+        more = f" and {len(named) - SHOWN} more" if len(named) > SHOWN else ""
+        raise InvalidRequest(
+            f"not changed by this task: {', '.join(missing)}; it changed {', '.join(named[:SHOWN]) or 'nothing'}{more}"
+        )
     return wanted
