@@ -53,6 +53,7 @@ class ActingOpenCode(FakeOpenCode):
         super().__init__()
         self.busy_on_prompt = self.stores_prompts = False
         self.sent = collections.Counter()
+        self._begun = set()  # the sessions that were sent a prompt
         self.stored = collections.Counter()
         self.ended = {}
         self.playing = {}
@@ -154,6 +155,8 @@ class ActingOpenCode(FakeOpenCode):
         """Play the server's trouble, of a call that no turn was begun by; True when that was the whole answer."""
         if method != "GET" or path in ("/global/health", "/event") or self._left == 0 or not self.sent:
             return False
+        if (of := re.match(r"/session/(ses_\w+)", path)) and of[1] not in self._begun:
+            return False  # what is asked before a prompt is sent begins the turn of another task
         if self._trouble == "late":
             self._left -= 1
             await asyncio.sleep(0.05)
@@ -186,6 +189,7 @@ class ActingOpenCode(FakeOpenCode):
             return True
         if (method, rest) == ("POST", "prompt_async"):
             self.sent[body["messageID"], self.crashes] += 1
+            self._begun.add(session)
             work = self._play(session, self._directory, body["messageID"], body["parts"][0]["text"])
             player = self.playing[session] = asyncio.create_task(work)
             self._players.add(player)
