@@ -7,7 +7,7 @@ from offload.core.documents import Document
 from offload.core.limits import Limits
 from offload.core.preparing import MARKED
 from offload.domain.check import Check, Checked, CheckPlan
-from offload.domain.errors import GitFailed, InvalidRequest, KeyReused, UnknownTask, WrongPhase
+from offload.domain.errors import ApplyRefused, GitFailed, InvalidRequest, KeyReused, UnknownTask, WrongPhase
 from offload.domain.project import ProjectSettings
 from offload.domain.review import Selection
 from offload.domain.task import Phase
@@ -104,6 +104,22 @@ async def test_marks_that_the_worker_left_are_a_reason_to_look(house):
     for brief, doubt in (("::write b.txt two", "conflicts are still marked in shop.py"), ("::write shop.py both", "")):
         await house.delegation.continue_(house.caller, task.id, brief)
         assert (await house.rested(task.id)).turn.needs_review == doubt, "a turn that leaves them there does not end it"
+
+
+async def test_marks_that_the_worker_left_are_applied_only_by_name_and_never_built_upon(house):
+    """They came into the user's file without a word."""
+    task = await done(house, "::write shop.py worker's\n::write a.txt one")
+    (house.root / "shop.py").write_text("user's")
+    task = await onto(house, task, "files", "::text done")
+    with pytest.raises(ApplyRefused, match=r"Nothing was written. shop\.py holds marks of a conflict that its worker"):
+        await house.delegation.apply(house.caller, task.id)
+    assert (house.root / "shop.py").read_text() == "user's"
+    assert not (house.root / "a.txt").exists()
+    await onto(house, await done(house, "::write b.txt two"), task.id, "::text look")
+    folder = house.worker.orders[-1].folder
+    assert ((folder / "a.txt").read_text(), (folder / "shop.py").read_text()) == ("one", "user's")
+    await house.delegation.apply(house.caller, task.id, Selection(paths=("shop.py",)))
+    assert (house.root / "shop.py").read_text().startswith("<<<<<<<")
 
 
 async def test_a_follow_up_can_be_brought_onto_another_tasks_result(house):

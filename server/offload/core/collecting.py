@@ -26,9 +26,14 @@ async def collected(workspace: Workspace, task: Task) -> Collected:
     changes = await workspace.collect(task.id, root, task.base)
     start = _start(task)
     own = None if start == task.base else await workspace.between(root, start, changes.result)
+    return Collected(changes, own, await still_marked(workspace, task, changes))
+
+
+async def still_marked(workspace: Workspace, task: Task, changes: ChangeSet) -> tuple[str, ...]:
+    """The files in which conflicts were marked for a worker of the task, and still are in the result of `changes`."""
+    root = Path(task.spec.workspace)
     given = dict.fromkeys(path for turn in task.turns for path in turn.marked)
-    marked = [path for path in given if _is_marked(await workspace.read(root, changes.result, path))]
-    return Collected(changes, own, tuple(marked))
+    return tuple([path for path in given if _is_marked(await workspace.read(root, changes.result, path))])
 
 
 async def put_back(workspace: Workspace, task: Task, changes: ChangeSet) -> None:

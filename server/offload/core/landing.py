@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from offload.core.caller import Caller
+from offload.core.collecting import still_marked
 from offload.core.consent import applied_before, consent_of, must_be_allowed, only_for_people, user_is_asked
 from offload.core.given import Given, given_before, standing_units
 from offload.core.idempotency import landed
@@ -19,7 +20,7 @@ from offload.core.ports import Workspace
 from offload.core.refusals import must_rest, newest_changes, open_ask, selected
 from offload.core.undoing import cannot_go_back, to_be_undone
 from offload.domain.ask import DENY, Answer, AskId, AskOutcome, ModelApply, WantedApply
-from offload.domain.change import ChangeSet
+from offload.domain.change import ChangeSet, files_of
 from offload.domain.errors import ApplyForbidden, ApplyRefused, InvalidRequest
 from offload.domain.events import ConsentAsked, ConsentClosed, Event, Landed, Rejected, Undone
 from offload.domain.review import ReviewState, Selection, outside, review, standing
@@ -59,6 +60,8 @@ class Landings:
             must_rest(task, "applied", closed_too=True)
             _, changes = newest_changes(task)
             units = chosen(task, changes, selection)
+            if selection.everything:
+                await self._look_for_marks(task, changes, units)
             wanted = WantedApply(units, selection.paths, selection.hunks, selection.include_outside, caller.who, key)
             if caller.front is Front.MODEL:
                 must_be_allowed(caller, task, self._models, self._ledger.all())
@@ -151,6 +154,18 @@ class Landings:
         if ask is not None:
             await self._ledger.record(task.id, ConsentAsked(at=self._clock.now(), ask=ask))
         raise user_is_asked(task)
+
+    async def _look_for_marks(self, task: Task, changes: ChangeSet, units: Sequence[str]) -> None:
+        """Raises `ApplyRefused` for a file that its worker was to resolve conflicts in, and has not: nobody means to have the
+        marks, unless he names the file."""
+        chosen_paths = {file.path for file in files_of(changes, units)}
+        marked = [path for path in await still_marked(self._workspace, task, changes) if path in chosen_paths]
+        if marked:
+            reasons = tuple((path, "holds marks of a conflict that its worker has not resolved") for path in marked)
+            told = "; ".join(f"{path} {why}" for path, why in reasons)
+            raise ApplyRefused(
+                f"Nothing was written. {told}. continue_task sends it back; name the file to apply it as it is.", reasons
+            )
 
     async def _apply(
         self, caller: Caller, task: Task, wanted: WantedApply, by: str, also: Sequence[Event] = ()
