@@ -5,6 +5,7 @@ import os
 import pytest
 
 from offload.domain.errors import ApplyRefused
+from offload.domain.review import review
 from offload.domain.task import Place
 from offload.processes import Processes
 from offload.workspace import GitWorkspaces
@@ -203,6 +204,29 @@ async def test_a_file_that_goes_while_it_is_open_and_saved_goes_on_disk(house):
     _, landing = await apply(house, task)
     assert not (house.root / "a.txt").exists()
     assert [landing.place(each) for each in landing.paths] == [Place.DISK, Place.BUFFER]
+
+
+def switched(*on):
+    """Three places that can be changed in the same way."""
+    return "".join(
+        f"{'# ' + str(place) * 9}\n" * 5 + ("on\n" if place in on else "off\n") + "\n" * 5 for place in range(3)
+    )
+
+
+async def test_of_hunks_that_change_the_same_only_that_one_stays_rejected_which_was(house):
+    """The worker takes back the first, and the others are still what the user has not said anything of."""
+    (house.root / "a.txt").write_text(switched())
+    task = await result(house, {"a.txt": switched(0, 1, 2)})
+    first, second, third = units(task)
+    await reject(house, task, first)
+    task = await follow_up(house, task, {"a.txt": switched(1, 2)})
+    assert units(task) == (second, third)
+    assert not set(review(task)).intersection(units(task))
+    await reject(house, task, third)
+    task = await follow_up(house, task, {"a.txt": switched(2)})
+    with pytest.raises(ApplyRefused, match="was rejected"):
+        await apply(house, task)
+    assert on_disk(house) == switched()
 
 
 async def test_rejected_hunks_go_back_as_a_patch_of_their_own(house):

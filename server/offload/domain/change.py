@@ -20,8 +20,8 @@ class FileStatus(enum.StrEnum):
 class Hunk:
     """One hunk of a unified diff: first line and number of lines on both sides, 1-based as git prints them.
 
-    `id` is made of the file's path and of the lines that go and come, so that it stays the same while other parts of the
-    file change; "" in records of a version that had none.
+    `id` is made of the file's path, of the lines that go and come and of those around them, so that it stays the same while
+    other parts of the file change; "" in records of a version that had none.
     """
 
     old_start: int

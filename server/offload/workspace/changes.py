@@ -38,8 +38,6 @@ STATUS = {
 }
 # A line of content begins with a space, "+", "-" or "\", so these can only be headers.
 HEADER = re.compile(rb"^(?:diff --git |@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@.*\n)", re.MULTILINE)
-CHANGED_LINE = re.compile(rb"^[-+].*\n(?:\\.*\n)?", re.MULTILINE)
-"""A line that goes or comes, and that it has no line end, if it has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,16 +129,17 @@ def file_changes(output: bytes, sizes: Mapping[str, int]) -> tuple[FileChange, .
 
 
 def _identified(path: str, section: Sequence[tuple[Hunk, bytes]]) -> Iterator[Hunk]:
-    """What is around a hunk does not count for its id, so that it is the same wherever the lines move to."""
+    """Where a hunk is does not count for its id, so that it is the same wherever the lines move to. The lines around it do: of
+    several that change the same, one may go in a later turn, and the others must not take over what was said of it."""
     seen: Counter[bytes] = Counter()
-    for hunk, changed in section:
-        name = digest(path, changed.decode("utf-8", "surrogateescape"), str(seen[changed]))
-        seen[changed] += 1
+    for hunk, shown in section:
+        name = digest(path, shown.decode("utf-8", "surrogateescape"), str(seen[shown]))
+        seen[shown] += 1
         yield Hunk(hunk.old_start, hunk.old_lines, hunk.new_start, hunk.new_lines, f"h{name}")
 
 
 def _sections(patch: bytes) -> list[list[tuple[Hunk, bytes]]]:
-    """The hunks of each file of the patch, with the lines that go and come."""
+    """The hunks of each file of the patch, with their lines."""
     sections: list[list[tuple[Hunk, bytes]]] = []
     headers = list(HEADER.finditer(patch))
     ends = [*(header.start() for header in headers), len(patch)][1:]
@@ -149,6 +148,6 @@ def _sections(patch: bytes) -> list[list[tuple[Hunk, bytes]]]:
             sections.append([])
         else:
             old_start, old_lines, new_start, new_lines = (int(part or 1) for part in header.groups())
-            changed = b"".join(CHANGED_LINE.findall(patch, header.end(), end))
-            sections[-1].append((Hunk(old_start, old_lines, new_start, new_lines), changed))
+            shown = patch[header.end() : end]
+            sections[-1].append((Hunk(old_start, old_lines, new_start, new_lines), shown))
     return sections
