@@ -198,6 +198,20 @@ def test_a_task_that_waits_in_the_queue_has_no_time_yet():
     assert "7 s" in _table(status(phase="queued", elapsed_s=7))
 
 
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"files_changed": 1}, "1 file changed, not checked"),
+        ({"files_changed": 2, "checked": "passed", "hunks_pending": 3}, "2 files changed, checked"),
+        ({"files_changed": 2, "checked": "failed", "hunks_pending": 0}, "2 files changed, checks fail, reviewed"),
+        ({"files_changed": 0}, "0 files changed"),
+    ],
+)
+def test_a_result_in_a_list_says_whether_it_is_checked_and_decided_on(fields, told):
+    row = _table(status(phase="ready", state="completed", **fields)).splitlines()[1].rstrip()
+    assert row.endswith(f"  {told}")
+
+
 def _table(*tasks):
     console = Console(width=200)
     with console.capture() as captured:
@@ -299,7 +313,6 @@ def test_a_whole_task_shows_what_it_has_been_through():
     assert "I did it" in shown
     assert "applied (apply_1): a.py" in shown
     assert "applied (apply_2, and undone): a.py" in shown
-    assert "merged, in this order: task_1, task_2" in shown
     bare = {**turn, "text": "", "failure": None, "changes": None}
     assert "no block" in printed(TaskView.model_validate({**task, "anchor": None, "live_text": "", "turns": [bare]}))
 
@@ -343,49 +356,30 @@ def test_checks_are_told_and_what_a_failing_one_printed_last():
     assert "tests: 14 passed" in printed(status(phase="ready", checks=["tests: 14 passed"]))
 
 
-def test_an_integration_says_what_goes_together_and_what_does_not():
-    shown = printed(TaskResult.model_validate({**RESULT, "integration": INTEGRATION}))
-    assert "merged, in this order: task_1, task_2" in shown
-    assert "overlap: task_1 and task_2, both in a.py" in shown
-    assert "overlap: task_1 and task_3, close to each other in b.py" in shown
-    assert "left out: task_3, conflicts with task_1 in b.py" in shown
-    assert "left out: task_4, conflicts with your own files in c.py" in shown
-    assert "the checks fail" not in shown
-    broken = {
-        **INTEGRATION,
-        "order": [],
-        "overlaps": [],
-        "left_out": [],
-        "before": True,
-        "culprits": ["task_1", "task_2"],
-    }
-    shown = printed(TaskResult.model_validate({**RESULT, "integration": broken}))
-    assert "merged, in this order: nothing" in shown
-    assert "the checks fail without any of these results, too" in shown
-    assert "the checks fail with task_1 and task_2" in shown
-
-
 def test_an_apply_says_where_each_file_went_and_how_it_is_taken_back():
     files = [
         {"path": "open.py", "place": "buffer"},
         {"path": "disk.py", "place": "disk"},
         {"path": "same.py", "place": "disk", "unchanged": True},
+        {"path": "gone.py", "place": "disk", "removed": True},
     ]
     applied = {"task_id": "task_1", "apply_id": "apply_1", "paths": [], "files": files}
-    told = "in the editor, not saved: open.py\nwritten: disk.py\nthere already: same.py\n"
+    told = "in the editor, not saved: open.py\nwritten: disk.py\nthere already: same.py\nremoved: gone.py\n"
     assert (
         printed(ApplyTaskResult.model_validate(applied))
         == f"{told}`offload undo task_1 --apply apply_1` takes it back\n"
     )
-    assert printed(ApplyTaskResult.model_validate({**applied, "files": files[2:]})) == "there already: same.py\n"
+    assert printed(ApplyTaskResult.model_validate({**applied, "files": files[2:3]})) == "there already: same.py\n"
     shown = printed(ApplyTaskResult.model_validate({**applied, "hunks_pending": 2}))
+    doubtful = ApplyTaskResult.model_validate({**applied, "needs_review": "tests: 1 failed: test_a"})
+    assert "needs a look: tests: 1 failed: test_a\n" in printed(doubtful)
     assert "2 more hunks wait: `offload diff task_1` shows what" in shown
     shown = printed(ApplyTaskResult.model_validate({**applied, "hunks_pending": 1}))
     assert "1 more hunk waits: `offload diff task_1` shows what" in shown
     assert printed(ApplyTaskResult.model_validate({**applied, "files": []})) == "nothing was left to be written\n"
     undone = UndoApplyResult.model_validate({"task_id": "task_1", "apply_id": "apply_1", "files": files[:1]})
     assert printed(undone) == "in the editor, not saved: open.py\ntaken back: apply_1\n"
-    undone = UndoApplyResult.model_validate({"task_id": "task_1", "apply_id": "apply_1", "files": files[2:]})
+    undone = UndoApplyResult.model_validate({"task_id": "task_1", "apply_id": "apply_1", "files": files[2:3]})
     assert printed(undone) == "as it was already: same.py\ntaken back: apply_1\n"
 
 

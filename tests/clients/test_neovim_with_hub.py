@@ -197,5 +197,5 @@ def test_a_change_of_the_open_file_comes_into_its_buffer_and_goes_again(editor_o
 
     editor.command("OffloadUndo")
     editor.until("#said == 2")
-    assert editor.said()[1] == "offload: taken back: shop/money.py in the buffer (not saved)"
+    assert editor.said()[1] == "offload: taken back of “Please.”: shop/money.py in the buffer (not saved)"
     assert editor.lua(lines) == ["# typed and not saved", *before.splitlines()]

@@ -56,9 +56,20 @@ async def test_a_file_is_named_by_its_id_or_its_path(house):
 
 async def test_an_id_that_the_result_does_not_have_is_refused(house):
     task = await result(house, {"a.txt": APART})
-    with pytest.raises(InvalidRequest, match="not in this result: hunk, other; get_changes gives the ids that are"):
-        await apply(house, task, "other", units(task)[0], "hunk")
+    for wrong in ("other", ""):
+        with pytest.raises(InvalidRequest, match=f"not in this result: {wrong}; get_changes gives the ids that are"):
+            await apply(house, task, wrong, units(task)[0])
     assert on_disk(house) == TEXT
+
+
+async def test_a_unique_beginning_of_an_id_is_enough(house):
+    task = await result(house, {"a.txt": APART})
+    first, second = units(task)
+    with pytest.raises(InvalidRequest, match="2 hunks or files of this result begin with 'h': give more of the id"):
+        await apply(house, task, "h")
+    task, landing = await apply(house, task, second[:9])
+    assert landing.units == (second,)
+    assert first[:9] != second[:9], "else the test tries nothing"
 
 
 async def test_what_is_applied_already_is_applied_again_where_it_has_gone(house):

@@ -198,7 +198,7 @@ async def test_an_open_file_is_changed_in_its_buffer_and_others_on_disk(house, c
     assert said(editor) == ["applied: b.py on disk, values.py in the buffer (not saved)"]
     assert (screen.text(file), file.read_text()) == (changed(10), BASE)
     await editor.command("offload.undo", {"task_id": task.id})
-    assert said(editor)[1:] == ["taken back: b.py on disk, values.py in the buffer (not saved)"]
+    assert said(editor)[1:] == ["taken back of “tidy up”: b.py removed, values.py in the buffer (not saved)"]
     assert (screen.text(file), file.read_text()) == (BASE, BASE)
     assert not (house.root / "b.py").exists()
 

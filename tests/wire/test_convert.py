@@ -256,6 +256,14 @@ def test_an_applied_or_closed_task_says_so():
     assert told(again).next_step.startswith("Review it with get_task_result")
 
 
+def test_a_result_of_which_only_what_is_out_of_scope_is_left_says_how_that_is_taken():
+    events = [Created(at=10.0, turn=T1, spec=replace(SPEC, allowed_paths=("*.png",))), *READY[1:]]
+    assert told(events).next_step.startswith("Review it with")
+    others = CHANGES.units[1:]
+    told_of = told([*events, landing(31.0, *others)]).next_step
+    assert told_of.startswith("What is left is outside of the paths that the task may change")
+
+
 def test_the_result_of_the_last_turn_is_that_of_the_task():
     task = fold(ID, READY)
     result = convert.result(task, task.turn)
@@ -392,7 +400,7 @@ def test_a_whole_task_has_lines_from_1_all_turns_and_all_landings():
         "apply_id": "apply_32",
         "turn_id": T1,
         "paths": ["t.py"],
-        "files": [{"path": "t.py", "place": "disk", "unchanged": False}],
+        "files": [{"path": "t.py", "place": "disk", "unchanged": False, "removed": False}],
         "hunks": ["h1"],
         "at": 32.0,
         "by": "",

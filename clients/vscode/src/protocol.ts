@@ -40,12 +40,13 @@ export interface AnswerTaskParams {
 
 /**
  * `place` is "buffer" for an editor's open document, which is not saved yet, else "disk"; `unchanged` says that the file
- * held the result before.
+ * held the result before, `removed` that it is not there any more.
  */
 export interface AppliedFileView {
   path: string;
   place: Place;
   unchanged?: boolean;
+  removed?: boolean;
 }
 
 /** Without paths and hunks: all that is neither applied nor rejected yet, and in the task's allowed paths. */
@@ -65,6 +66,7 @@ export interface ApplyTaskParams {
 /**
  * `paths` hold the result now; `unchanged` are those of them that held it before, so that nothing was written. `files`
  * says of each whether it went to an editor's buffer or to disk; `apply_id` is what undo_apply takes.
+ * `needs_review` says why one should look at the result all the same, such as checks that fail.
  */
 export interface ApplyTaskResult {
   task_id: string;
@@ -74,6 +76,7 @@ export interface ApplyTaskResult {
   files?: AppliedFileView[];
   hunks?: string[];
   hunks_pending?: number;
+  needs_review?: string;
 }
 
 export type AskKind = "permission" | "question";

@@ -36,7 +36,6 @@ from offload.wire.views import (
     AskView,
     ChangesView,
     CheckView,
-    IntegrationView,
     TaskStatus,
     TaskView,
     UsageView,
@@ -48,6 +47,11 @@ COMMANDS = {operation.name: operation.command for operation in OPERATIONS}
 OF_ONE_TASK = frozenset(
     operation.name for operation in OPERATIONS if {"task_id", "task_ids"} & operation.params.model_fields.keys()
 ) - {"clean_tasks", "integrate_tasks"}  # an integration is not made of itself
+CHECKED = {
+    Checked.NOT_CHECKED: "not checked",
+    Checked.PASSED: "checked",
+    Checked.FAILED: "checks fail",
+}
 COLOURS = {
     "ready": "green",
     "failed": "red",
@@ -95,10 +99,17 @@ def task_table(tasks: Sequence[TaskStatus], selected: str = "", *, narrow: bool 
             words.seconds(task.elapsed_s) if begun else "",
             words.count(task.total_tokens),
             Text(words.one_line(", ".join(filter(None, (task.title, place))))),
-            Text(words.doing(task)),
+            Text(", ".join(filter(None, (words.doing(task), _standing(task))))),
         )
         table.add_row(*row[: len(table.columns)], style="reverse" if task.task_id == selected else "")
     return table
+
+
+def _standing(task: TaskStatus) -> str:
+    """What is known of a result that is there, and whether anything of it waits to be decided on."""
+    if task.phase is not Phase.READY or not task.files_changed:
+        return ""
+    return f"{CHECKED[task.checked]}{', reviewed' if task.hunks_pending == 0 else ''}"
 
 
 def _coloured(state: str) -> Text:
@@ -140,8 +151,6 @@ def _result(result: TaskResult) -> Iterator[RenderableType]:
     if result.changes is not None:
         yield changes_table(result.changes)
         yield from _checks(result.checked, result.checks)
-    if result.integration is not None:
-        yield from _integration(result.integration)
     yield Text(_usage(result.usage))
     if result.next_step:
         yield Text(as_commands(result.next_step, result.task_id))
@@ -174,21 +183,6 @@ def _checks(checked: Checked, checks: Sequence[CheckView]) -> Iterator[Renderabl
             yield Text(words.harmless(check.tail))
 
 
-def _integration(made: IntegrationView) -> Iterator[RenderableType]:
-    yield Text(f"merged, in this order: {', '.join(made.order) or 'nothing'}")
-    for overlap in made.overlaps:
-        both = "close to each other in" if overlap.hunks else "both in"
-        yield Text(words.one_line(f"overlap: {' and '.join(overlap.task_ids)}, {both} {', '.join(overlap.paths)}"))
-    for left_out in made.left_out:
-        sides = ", ".join(left_out.with_tasks) or "your own files"
-        paths = ", ".join(sorted({conflict.path for conflict in left_out.conflicts}))
-        yield Text(words.one_line(f"left out: {left_out.task_id}, conflicts with {sides} in {paths}"), style="yellow")
-    if made.before:
-        yield Text("the checks fail without any of these results, too", style="yellow")
-    if made.culprits:
-        yield Text(f"the checks fail with {' and '.join(made.culprits)}", style="red")
-
-
 def _task(task: TaskView) -> Iterator[RenderableType]:
     yield Text.assemble((task.task_id, "bold"), "  ", _coloured(task.phase.value), "  ", words.one_line(task.title))
     place = f"{task.anchor.path}:{task.anchor.first_line} {task.anchor.symbol}" if task.anchor else "no block"
@@ -205,8 +199,6 @@ def _task(task: TaskView) -> Iterator[RenderableType]:
             yield changes_table(turn.changes)
             yield from _checks(turn.checked, turn.checks)
         yield Text(_usage(turn.usage))
-    if task.integration is not None:
-        yield from _integration(task.integration)
     if task.live_text:
         yield Text(words.harmless(task.live_text))
     for landing in task.landings:
@@ -262,6 +254,8 @@ def _applied(result: ApplyTaskResult) -> Iterator[RenderableType]:
     yield from _files(result.files)
     if not result.files:
         yield Text("nothing was left to be written")
+    if result.needs_review:
+        yield Text(words.one_line(f"needs a look: {result.needs_review}"), style="yellow")
     if result.hunks_pending:
         waits = "hunk waits" if result.hunks_pending == 1 else "hunks wait"
         yield Text(f"{result.hunks_pending} more {waits}: `offload diff {result.task_id}` shows what")
@@ -277,7 +271,8 @@ def _undone(result: UndoApplyResult) -> Iterator[RenderableType]:
 def _files(files: Sequence[AppliedFileView], unchanged: str = "there already") -> Iterator[RenderableType]:
     places = {Place.BUFFER: "in the editor, not saved", Place.DISK: "written"}
     for file in files:
-        yield Text(f"{unchanged if file.unchanged else places[file.place]}: {words.harmless(file.path)}")
+        done = "removed" if file.removed else places[file.place]
+        yield Text(f"{unchanged if file.unchanged else done}: {words.harmless(file.path)}")
 
 
 def _trust(result: TrustWorkspaceResult) -> Iterator[RenderableType]:

@@ -20,7 +20,7 @@ from offload.core.ports import Workspace
 from offload.core.refusals import must_rest, newest_changes, open_ask, selected
 from offload.core.undoing import cannot_go_back, to_be_undone
 from offload.domain.ask import DENY, Answer, AskId, AskOutcome, ModelApply, WantedApply
-from offload.domain.change import ChangeSet, files_of
+from offload.domain.change import ChangeSet, FileStatus, files_of
 from offload.domain.errors import ApplyForbidden, ApplyRefused, InvalidRequest
 from offload.domain.events import ConsentAsked, ConsentClosed, Event, Landed, Rejected, Undone
 from offload.domain.review import ReviewState, Selection, outside, review, standing
@@ -113,7 +113,13 @@ class Landings:
                 except ApplyRefused as refusal:
                     raise cannot_go_back(task, landing, self._ledger.all(), refusal) from None
                 plan = written.plan
-                back = replace(back, paths=plan.paths, unchanged=plan.unchanged, buffers=written.buffers)
+                back = replace(
+                    back,
+                    paths=plan.paths,
+                    unchanged=plan.unchanged,
+                    buffers=written.buffers,
+                    removed=removed(changes),
+                )
             undone = Undone(at=now, landing=landing.id, given=given)
             return await self._ledger.record(task.id, undone), back
 
@@ -164,7 +170,8 @@ class Landings:
             reasons = tuple((path, "holds marks of a conflict that its worker has not resolved") for path in marked)
             told = "; ".join(f"{path} {why}" for path, why in reasons)
             raise ApplyRefused(
-                f"Nothing was written. {told}. continue_task sends it back; name the file to apply it as it is.", reasons
+                f"Nothing was written. {told}. continue_task sends it back; name the file to apply it as it is.",
+                reasons,
             )
 
     async def _apply(
@@ -195,6 +202,7 @@ class Landings:
             after=plan.after,
             wanted_hunks=wanted.hunks,
             wanted_outside=wanted.include_outside,
+            removed=removed(step),
             by=by,
             earlier=given_before(task, changes),
         )
@@ -217,6 +225,12 @@ class Landings:
             raise ApplyForbidden(
                 f"only the user can undo this: in the editor, or with `offload undo {task.id} --apply {landing.id}`"
             )
+
+
+def removed(changes: ChangeSet) -> tuple[str, ...]:
+    """The files that are not there any more afterwards."""
+    gone = (file.path if file.status is FileStatus.DELETED else file.old_path for file in changes.files)
+    return tuple(path for path in gone if path)
 
 
 def chosen(task: Task, changes: ChangeSet, selection: Selection) -> tuple[str, ...]:

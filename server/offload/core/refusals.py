@@ -51,13 +51,22 @@ def newest_changes(task: Task) -> tuple[TurnId, ChangeSet]:
 
 def selected(root: Path, changes: ChangeSet, selection: Selection) -> tuple[str, ...]:
     """The units that paths and ids name, in the order of the change set. Raises `InvalidRequest` for one that it does not have."""
-    paths, ids = frozenset(narrowed(root, changes, selection.paths)), frozenset(selection.hunks)
-    unknown = sorted(ids.difference(changes.units, (file.id for file in changes.files)))
-    if unknown:
-        raise InvalidRequest(f"not in this result: {', '.join(unknown)}; get_changes gives the ids that are")
+    known = (*changes.units, *(file.id for file in changes.files))
+    paths = frozenset(narrowed(root, changes, selection.paths))
+    ids = frozenset(_whole(given, known) for given in selection.hunks)
     return tuple(
         unit for file in changes.files for unit in file.units if file.path in paths or file.id in ids or unit in ids
     )
+
+
+def _whole(given: str, known: Sequence[str]) -> str:
+    """The id of a hunk or file that is given, or that alone begins so. Raises `InvalidRequest`."""
+    found = {each for each in known if each == given} or {each for each in known if given and each.startswith(given)}
+    if not found:
+        raise InvalidRequest(f"not in this result: {given}; get_changes gives the ids that are")
+    if len(found) > 1:
+        raise InvalidRequest(f"{len(found)} hunks or files of this result begin with {given!r}: give more of the id")
+    return found.pop()
 
 
 def narrowed(root: Path, changes: ChangeSet, paths: Sequence[str]) -> Sequence[str]:

@@ -100,7 +100,7 @@ class Landing:
     before.
 
     `units` are the ids of the hunks and files that it brought and no standing one before it, `buffers` those of `paths` that went to an editor's buffer, the
-    others went to disk. `result` is the commit of what the user was given of this task so far, `earlier` of what he had been
+    others went to disk; `removed` are those that are not there any more. `result` is the commit of what the user was given of this task so far, `earlier` of what he had been
     given until then. `before` and `after` are commits
     of the touched files alone, as they were and as they were left: what an undo needs, "" in records of a version without it.
     """
@@ -118,6 +118,7 @@ class Landing:
     before: str = ""
     after: str = ""
     wanted_hunks: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
     wanted_outside: bool = False
     by: str = ""
     earlier: str = ""

@@ -9,6 +9,7 @@ from typing import Any
 from lsprotocol import types
 
 from offload.domain.errors import ApplyRefused, OffloadError
+from offload.domain.task import TaskId
 from offload.lsp import requests, telling
 from offload.lsp.editor import Editor
 from offload.wire.operations import BY_NAME
@@ -47,7 +48,7 @@ async def _apply(editor: Editor, argument: Any) -> dict[str, Any]:
 
 async def _undo(editor: Editor, argument: Any) -> dict[str, Any]:
     result = await _landed(editor, "undo_apply", argument)
-    editor.client.say(telling.undone(result))
+    editor.client.say(telling.undone(result, editor.delegation.get(TaskId(result["task_id"])).spec.title))
     return result
 
 

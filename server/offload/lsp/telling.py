@@ -23,18 +23,25 @@ def applied(result: Mapping[str, Any]) -> str:
     """`result` is that of apply_task."""
     left = result["hunks_pending"]
     more = f". {left} {'hunk is' if left == 1 else 'hunks are'} left" if left else ""
-    return f"applied: {_files(result['files'])}{more}"
+    doubts = f". It needs a look: {result['needs_review']}" if result["needs_review"] else ""
+    return f"applied: {_files(result['files'])}{more}{doubts}"
 
 
-def undone(result: Mapping[str, Any]) -> str:
-    """`result` is that of undo_apply."""
-    return f"taken back: {_files(result['files'])}"
+def undone(result: Mapping[str, Any], title: str) -> str:
+    """`result` is that of undo_apply, `title` its task's: at one place there may be results of several."""
+    return f"taken back of “{titles.short(title)}”: {_files(result['files'])}"
 
 
 def _files(files: Iterable[Mapping[str, Any]]) -> str:
     """Each file with where it was changed."""
-    told = [f"{file['path']} {'as it was already' if file['unchanged'] else _PLACES[file['place']]}" for file in files]
+    told = [f"{file['path']} {_done(file)}" for file in files]
     return ", ".join(told) or "nothing to be changed"
+
+
+def _done(file: Mapping[str, Any]) -> str:
+    if file["unchanged"]:
+        return "as it was already"
+    return "removed" if file["removed"] else _PLACES[file["place"]]
 
 
 def conflicts(conflicts: Sequence[Conflict]) -> str:

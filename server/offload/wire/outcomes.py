@@ -85,6 +85,7 @@ def applied(task: Task, landing: Landing) -> ApplyTaskResult:
         files=applied_files(landing),
         hunks=list(landing.units),
         hunks_pending=pending_hunks(task, task.turn.changes) or 0,
+        needs_review=next(turn.doubts for turn in task.turns if turn.id == landing.turn),
     )
 
 
@@ -123,7 +124,9 @@ def landing(landing: Landing) -> LandingView:
 
 def applied_files(landing: Landing) -> list[AppliedFileView]:
     return [
-        AppliedFileView(path=path, place=landing.place(path), unchanged=path in landing.unchanged)
+        AppliedFileView(
+            path=path, place=landing.place(path), unchanged=path in landing.unchanged, removed=path in landing.removed
+        )
         for path in landing.paths
     ]
 

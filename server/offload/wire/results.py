@@ -87,7 +87,8 @@ class GetChangesResult(View):
 
 class ApplyTaskResult(View):
     """`paths` hold the result now; `unchanged` are those of them that held it before, so that nothing was written. `files`
-    says of each whether it went to an editor's buffer or to disk; `apply_id` is what undo_apply takes."""
+    says of each whether it went to an editor's buffer or to disk; `apply_id` is what undo_apply takes.
+    `needs_review` says why one should look at the result all the same, such as checks that fail."""
 
     task_id: str
     apply_id: str = ""
@@ -96,6 +97,7 @@ class ApplyTaskResult(View):
     files: list[AppliedFileView] = Field(default_factory=list)
     hunks: list[str] = Field(default_factory=list)
     hunks_pending: int = 0
+    needs_review: str = ""
 
 
 class UndoApplyResult(View):

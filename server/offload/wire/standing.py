@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from offload.domain.ask import AskKind
 from offload.domain.change import ChangeSet
-from offload.domain.review import pending, review, standing
+from offload.domain.review import outside, pending, review, standing
 from offload.domain.task import Phase, Task
 from offload.domain.turn import INTERRUPTED, Turn
 from offload.wire.views import TaskState
@@ -100,6 +100,12 @@ def _review_step(task: Task, changes: ChangeSet) -> str:
         return (
             f"Left out for conflicts: {named}. get_task_result says how that goes back to its worker; apply_task takes what is in "
             "here."
+        )
+    beyond = {unit for file in outside(task, changes) for unit in file.units}
+    if set(pending(changes, states)) <= beyond:
+        return (
+            "What is left is outside of the paths that the task may change: see get_changes, then apply_task takes it with "
+            "include_outside."
         )
     if left < len(changes.units):
         return (

@@ -255,11 +255,12 @@ class TurnView(View):
 
 class AppliedFileView(View):
     """`place` is "buffer" for an editor's open document, which is not saved yet, else "disk"; `unchanged` says that the file
-    held the result before."""
+    held the result before, `removed` that it is not there any more."""
 
     path: str
     place: Place
     unchanged: bool = False
+    removed: bool = False
 
 
 class LandingView(View):

@@ -30,11 +30,12 @@
 ---@field key? string Idempotency key: the same call with the same key is done once and gets the same answer.
 
 ---`place` is "buffer" for an editor's open document, which is not saved yet, else "disk"; `unchanged` says that the file
----held the result before.
+---held the result before, `removed` that it is not there any more.
 ---@class offload.AppliedFileView
 ---@field path string
 ---@field place offload.Place
 ---@field unchanged? boolean
+---@field removed? boolean
 
 ---Without paths and hunks: all that is neither applied nor rejected yet, and in the task's allowed paths.
 ---@class offload.ApplyTaskParams
@@ -46,6 +47,7 @@
 
 ---`paths` hold the result now; `unchanged` are those of them that held it before, so that nothing was written. `files`
 ---says of each whether it went to an editor's buffer or to disk; `apply_id` is what undo_apply takes.
+---`needs_review` says why one should look at the result all the same, such as checks that fail.
 ---@class offload.ApplyTaskResult
 ---@field task_id string
 ---@field apply_id? string
@@ -54,6 +56,7 @@
 ---@field files? offload.AppliedFileView[]
 ---@field hunks? string[]
 ---@field hunks_pending? integer
+---@field needs_review? string
 
 ---@alias offload.AskKind "permission"|"question"
 
