@@ -17,6 +17,7 @@ from offload.domain.integration import Overlap
 from offload.domain.project import ProjectSettings
 from offload.domain.review import Selection
 from offload.domain.task import Front, Phase
+from offload.recipes import RecipeFiles
 from tests.fakes.checks import FakeChecks
 from tests.fakes.house import open_house
 from tests.fakes.projects import FakeProjects
@@ -357,11 +358,31 @@ async def test_the_union_is_checked_by_what_the_project_asks_for_now(house, proj
     assert checks.ran == ["run tests"]
 
 
-async def test_without_a_project_the_checks_are_those_of_the_tasks(house, projects, checks):
+async def test_what_is_not_trusted_any_more_is_not_run_though_the_tasks_were_checked_by_it(house, projects, checks):
+    """The plan of the tasks' start counted, and its commands were run."""
     projects.now = ProjectSettings(plan=TESTS)
     tasks = await made(house, *ALL)
+    ran = len(checks.ran)
     projects.now = ProjectSettings()
-    assert (await integrated(house, tasks)).turn.checked is Checked.PASSED
+    assert (await integrated(house, tasks)).turn.checked is Checked.NOT_CHECKED
+    assert len(checks.ran) == ran
+
+
+async def test_the_checks_of_the_tasks_recipes_are_run_once_each_before_the_projects(tmp_path, projects, checks):
+    own = tmp_path / "recipes" / "own.toml"
+    own.parent.mkdir()
+    own.write_text('title = "Own"\nbrief = "$brief"\n[checks]\n"" = ["lint"]\n[format]\n"" = ["tidy"]\n')
+    async with open_house(tmp_path, projects=projects, checks=checks, recipes=RecipeFiles(own.parent)) as house:
+        tasks = await made(house, "::write a A", "::write b B", recipe="own")
+        (other,) = await made(house, "::write c C")
+        checks.ran.clear()
+        task = await integrated(house, [*tasks, other])
+        assert checks.ran == ["tidy", "lint"]
+        projects.now = ProjectSettings(plan=TESTS)
+        checks.ran.clear()
+        await house.delegation.run_checks(house.caller, task.id)
+        await house.rested(task.id)
+        assert checks.ran == ["tidy", "lint", "run tests"]
 
 
 async def test_a_project_that_nobody_trusts_is_told_of_and_not_checked(house, projects):

@@ -81,6 +81,7 @@ async def open_house(
     route=None,
     projects=None,
     checks=None,
+    recipes=None,
     mcp_apply=ModelApply.ASK,
 ):
     """`files` are written into the workspace first (default: shop.py). Pass the parts of an earlier house to restart on them.
@@ -103,7 +104,7 @@ async def open_house(
         workspace=workspace,
         workers={each.name: each for each in (worker, *others)},
         source=IndentedSource(),
-        recipes=RecipeFiles(),
+        recipes=recipes or RecipeFiles(),
         projects=projects or FakeProjects(),
         checks=checks or FakeChecks(),
         clock=clock,

@@ -5,13 +5,13 @@ from __future__ import annotations
 import difflib
 import posixpath
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 from offload.core.caller import Caller
 from offload.core.documents import Documents
-from offload.core.ports import Source, Workspace
+from offload.core.ports import Recipes, Source, Workspace
 from offload.domain.anchor import Anchor, Block, LineRange
 from offload.domain.budget import Budget
 from offload.domain.check import FORMAT, Check, CheckPlan
@@ -20,7 +20,7 @@ from offload.domain.profile import Profile
 from offload.domain.project import ProjectSettings
 from offload.domain.recipe import Recipe, of_language
 from offload.domain.route import Route
-from offload.domain.task import TaskId, TaskSpec
+from offload.domain.task import Task, TaskId, TaskSpec
 from offload.domain.text import split_lines
 
 TITLE_LENGTH = 60
@@ -102,6 +102,17 @@ class Briefing:
         own = tuple(Check(command, command) for command in of_language(recipe.checks, language))
         formatter = project.plan.format or (Check(FORMAT, formats[0]) if formats else None)
         return CheckPlan(formatter, own + project.plan.checks, project.plan.rounds)
+
+    def plan_together(self, recipes: Recipes, tasks: Iterable[Task], project: ProjectSettings) -> CheckPlan:
+        """That of several tasks' results as one: each check of their recipes once, then the project's as it is trusted now. What a
+        task was started with does not count, because the trust may have been taken back."""
+        known = {recipe.name: recipe for recipe in recipes.all()}
+        plans = [
+            self.plan(known[task.spec.recipe], task.spec.anchor, project) for task in tasks if task.spec.recipe in known
+        ]
+        formatter = next((plan.format for plan in plans if plan.format), project.plan.format)
+        own = dict.fromkeys(check for plan in plans for check in plan.checks if check not in project.plan.checks)
+        return CheckPlan(formatter, (*own, *project.plan.checks), project.plan.rounds)
 
     async def _anchor(self, caller: Caller, request: StartRequest, root: Path) -> Anchor | None:
         if not request.file:

@@ -149,10 +149,9 @@ class Continuing:
         return lambda task: self._supervisor.launch(task, caller.environment)
 
     def _plan(self, task: Task, project: ProjectSettings) -> CheckPlan:
-        if (
-            task.spec.integrates
-        ):  # It has no recipe; where the project says nothing, it keeps the plan that it began with.
-            return project.plan or task.plan
+        if task.spec.integrates:
+            sources = [each for each in self._ledger.all() if each.id in task.spec.integrates]
+            return self._briefing.plan_together(self._recipes, sources, project)
         return self._briefing.plan(self._recipes.get(task.spec.recipe), task.spec.anchor, project)
 
     def _look_for_room(self, task: Task, budget: Budget) -> None:

@@ -302,7 +302,8 @@ class Delegation:
             task = integrated_before(here, key, wanted, untold)
             if task is None:
                 project, buffers = await self._projects.settings(root), await self._briefing.unsaved(root, caller.id)
-                task = await self._create(caller, integration_of(tasks, caller, key, project, buffers))
+                plan = self._briefing.plan_together(self.recipes, tasks, project)
+                task = await self._create(caller, integration_of(tasks, caller, key, project, plan, buffers))
             self._starts.answer(task, caller, self.clock.now())
             return task
 

@@ -47,11 +47,15 @@ def integrated_before(tasks: Iterable[Task], key: str, wanted: Sequence[TaskId],
 
 
 def integration_of(
-    tasks: Sequence[Task], caller: Caller, key: str, project: ProjectSettings, buffers: Mapping[str, str]
+    tasks: Sequence[Task],
+    caller: Caller,
+    key: str,
+    project: ProjectSettings,
+    plan: CheckPlan,
+    buffers: Mapping[str, str],
 ) -> TaskSpec:
     """What is to be done, as a task without a worker."""
     named = [f"{task.id} ({task.spec.title})" for task in tasks]
-    plan = next((plan for plan in (project.plan, *(task.plan for task in tasks)) if plan), CheckPlan())
     count = f"{len(tasks)} {'result' if len(tasks) == 1 else 'results'}"
     return TaskSpec(
         workspace=tasks[0].spec.workspace,
