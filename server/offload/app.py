@@ -22,7 +22,8 @@ from offload.core.caller import Caller
 from offload.core.delegation import Delegation
 from offload.core.housekeeping import Cleaned, keep_tidy
 from offload.core.limits import Limits
-from offload.core.ports import Clock, Worker
+from offload.core.ports import Clock
+from offload.core.worker import Worker
 from offload.domain.budget import Budget
 from offload.domain.route import Route
 from offload.domain.task import Front, Phase, TaskId

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from offload.core.admission import Admission
+from offload.core.turns.admission import Admission
 
 
 class Crowd:

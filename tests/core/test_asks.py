@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from offload.core.asks import NOBODY_ANSWERED
 from offload.core.limits import Limits
-from offload.core.ports import AskOver
+from offload.core.turns.asks import NOBODY_ANSWERED
+from offload.core.worker import AskOver
 from offload.domain.ask import Answer, AskKind, AskOutcome
 from offload.domain.errors import InvalidRequest, StorageFailed, UnknownAsk, WorkerBroken
 from offload.domain.events import AskClosed

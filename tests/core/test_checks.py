@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from offload.core.fixing import TAIL, WORDS
 from offload.core.limits import Limits
+from offload.core.turns.fixing import TAIL, WORDS
 from offload.domain.budget import Budget
 from offload.domain.check import Check, Checked, CheckPlan, CheckResult
 from offload.domain.errors import GitFailed, InvalidRequest, StorageFailed, WrongPhase

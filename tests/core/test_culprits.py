@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from offload.core.culprits import Untried, find_culprits
+from offload.core.integration.culprits import Untried, find_culprits
 
 
 def broken_by(*culprits):

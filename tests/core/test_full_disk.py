@@ -6,9 +6,9 @@ import shutil
 
 import pytest
 
-from offload.core.ports import AskOver
-from offload.core.record import RETRY_STORAGE_S
-from offload.core.verdict import MESSAGE, TRANSCRIPT
+from offload.core.turns.record import RETRY_STORAGE_S
+from offload.core.turns.verdict import MESSAGE, TRANSCRIPT
+from offload.core.worker import AskOver
 from offload.domain.ask import AskOutcome
 from offload.domain.errors import StorageFailed
 from offload.domain.events import AskClosed

@@ -7,8 +7,8 @@ import pytest
 
 from offload.core.briefing import StartRequest
 from offload.core.caller import Caller
+from offload.core.integration.overlaps import WARNINGS
 from offload.core.limits import Limits
-from offload.core.overlaps import WARNINGS
 from offload.domain.ask import ModelApply
 from offload.domain.check import Check, Checked, CheckPlan
 from offload.domain.errors import ApplyForbidden, GitFailed, InvalidRequest, KeyReused, UnknownTask, WrongPhase

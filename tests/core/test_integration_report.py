@@ -2,9 +2,9 @@
 
 from functools import reduce
 
-from offload.core.culprits import Found
-from offload.core.integration_report import CONFLICTS, LINE, PAIRS, PATHS, cause, report, reservations
-from offload.core.overlaps import Result
+from offload.core.integration.culprits import Found
+from offload.core.integration.overlaps import Result
+from offload.core.integration.report import CONFLICTS, LINE, PAIRS, PATHS, cause, report, reservations
 from offload.domain.change import ChangeSet, Conflict, FileChange, FileStatus
 from offload.domain.check import CheckResult
 from offload.domain.events import Admitted, Created, Integrated, TurnEnded, TurnSeen

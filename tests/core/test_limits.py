@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from offload.core.limits import DAY_S, TICK_S, Limits
-from offload.core.ports import Alive, Doing, Used
-from offload.core.watch import LOOK_S
+from offload.core.turns.watch import LOOK_S
+from offload.core.worker import Alive, Doing, Used
 from offload.domain.ask import Answer
 from offload.domain.budget import Budget
 from offload.domain.errors import BudgetSpent

@@ -5,7 +5,7 @@ import pytest
 from offload.core.continuing import BROUGHT_ONTO
 from offload.core.documents import Document
 from offload.core.limits import Limits
-from offload.core.preparing import MARKED
+from offload.core.turns.preparing import MARKED
 from offload.domain.check import Check, Checked, CheckPlan
 from offload.domain.errors import ApplyRefused, GitFailed, InvalidRequest, KeyReused, UnknownTask, WrongPhase
 from offload.domain.project import ProjectSettings

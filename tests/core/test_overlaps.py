@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from offload.core.overlaps import WARNINGS, Result, overlaps, proposed, warnings
+from offload.core.integration.overlaps import WARNINGS, Result, overlaps, proposed, warnings
 from offload.domain.anchor import Anchor, Block
 from offload.domain.change import ChangeSet, FileChange, FileStatus, Hunk
 from offload.domain.events import Created

@@ -2,7 +2,7 @@
 
 import pytest
 
-from offload.core.landing import SENT_BACK_LIMIT
+from offload.core.landing.landings import SENT_BACK_LIMIT
 from offload.core.limits import Limits
 from offload.domain.budget import Budget
 from offload.domain.errors import BudgetSpent, InvalidRequest, WrongPhase

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from offload.core.limits import Limits
-from offload.core.ports import Unstopped
+from offload.core.worker import Unstopped
 from offload.domain.errors import GitFailed, StorageFailed, UnknownTask, WorkerBroken
 from offload.domain.events import StopRequested, TurnEnded
 from offload.domain.lifecycle import advance

@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from offload.core.limits import Limits
-from offload.core.ports import Opened, Said, Seen, Used
-from offload.core.record import RETRY_STORAGE_S
+from offload.core.turns.record import RETRY_STORAGE_S
+from offload.core.worker import Opened, Said, Seen, Used
 from offload.domain.ask import Answer
 from offload.domain.errors import GitFailed, NotAWorkspace, TurnLost, UnknownAsk, UnknownModel, WorkerMissing
 from offload.domain.events import ActivityChanged, SessionOpened, TurnEnded

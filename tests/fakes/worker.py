@@ -23,7 +23,7 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
-from offload.core.ports import (
+from offload.core.worker import (
     AgentInfo,
     AskOpened,
     AskOver,

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from offload.core.delegation import Live
-from offload.core.ports import AgentInfo, ModelInfo, WorkerInfo
+from offload.core.worker import AgentInfo, ModelInfo, WorkerInfo
 from offload.domain.change import ChangeSet, FileChange, FileStatus, Hunk
 from offload.domain.events import Admitted, Created, SessionOpened, Snapshotted, TurnEnded, TurnSeen
 from offload.domain.lifecycle import fold

@@ -6,7 +6,7 @@ import logging
 import pytest
 
 from mcp import MCPError
-from offload.core.ports import WorkerInfo
+from offload.core.worker import WorkerInfo
 from offload.domain.errors import Defect
 from offload.domain.task import Phase
 from tests.fakes.house import open_house

@@ -9,7 +9,7 @@ from pathlib import Path
 from offload.core.assembly import open_core
 from offload.core.caller import Caller
 from offload.core.limits import Limits
-from offload.core.ports import AgentInfo, ModelInfo, WorkerInfo
+from offload.core.worker import AgentInfo, ModelInfo, WorkerInfo
 from offload.domain.route import Route
 from offload.domain.task import Front
 from offload.hub import address, run

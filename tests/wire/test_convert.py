@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from offload.core.delegation import Live, Waited
-from offload.core.ports import AgentInfo, ModelInfo, WorkerInfo
+from offload.core.worker import AgentInfo, ModelInfo, WorkerInfo
 from offload.domain.anchor import Anchor, Block
 from offload.domain.ask import Ask, AskId, AskKind, AskOutcome
 from offload.domain.change import ChangeSet, Conflict, FileChange, FileStatus, Hunk

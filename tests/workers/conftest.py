@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 
 from offload.core.ids import new_turn_id
-from offload.core.ports import TurnOrder
+from offload.core.worker import TurnOrder
 from offload.domain.route import Route
 from offload.hub.clock import SystemClock
 from offload.processes import Processes

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import psutil
 
-from offload.core.ports import End, Opened, TurnOrder
+from offload.core.worker import End, Opened, TurnOrder
 from offload.domain.route import Route
 from offload.processes import Processes
 from offload.workers.opencode.find import Finder

@@ -3,7 +3,7 @@
 import pytest
 
 from offload.core.ids import new_turn_id
-from offload.core.ports import Finished, Opened
+from offload.core.worker import Finished, Opened
 from offload.hub.clock import SystemClock
 from tests.workers.conftest import play
 

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import pytest
 
-from offload.core.asks import NOBODY_ANSWERED
 from offload.core.delegation import StartRequest
+from offload.core.turns.asks import NOBODY_ANSWERED
 from offload.domain.ask import Answer, AskOutcome
 from offload.domain.errors import UnknownAsk
 from offload.domain.route import Route

@@ -10,7 +10,7 @@ import stat
 import psutil
 import pytest
 
-from offload.core.ports import AskOpened, Doing, Failed, Finished, Halted, Lost, Said, Seen
+from offload.core.worker import AskOpened, Doing, Failed, Finished, Halted, Lost, Said, Seen
 from offload.domain.ask import Answer
 from offload.domain.route import Route
 from offload.domain.turn import ActivityKind

@@ -2,7 +2,7 @@
 
 import pytest
 
-from offload.core.ports import Finished, Halted, Lost, Seen
+from offload.core.worker import Finished, Halted, Lost, Seen
 from offload.processes import Identity
 from offload.workers.opencode import marks
 from tests.workers.rig import PROMPT, SEND, open_own_rig, open_rig

@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from offload.core.ports import AskOpened, Failed, Finished, Halted, Lost, Unstopped
+from offload.core.worker import AskOpened, Failed, Finished, Halted, Lost, Unstopped
 from offload.domain.route import Route
 from offload.domain.turn import Failure, Survivor
 from offload.domain.usage import Usage

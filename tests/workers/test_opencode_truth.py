@@ -4,7 +4,7 @@ import base64
 
 import pytest
 
-from offload.core.ports import Alive, Doing, Failed, Finished, Seen
+from offload.core.worker import Alive, Doing, Failed, Finished, Seen
 from offload.domain.errors import WorkerBroken
 from offload.domain.turn import Activity, ActivityKind
 from offload.processes import MARKER

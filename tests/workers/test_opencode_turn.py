@@ -7,18 +7,7 @@ import re
 import httpx
 import pytest
 
-from offload.core.ports import (
-    AskOpened,
-    AskOver,
-    Doing,
-    Failed,
-    Finished,
-    Halted,
-    Lost,
-    Said,
-    Seen,
-    Used,
-)
+from offload.core.worker import AskOpened, AskOver, Doing, Failed, Finished, Halted, Lost, Said, Seen, Used
 from offload.domain.ask import Answer, AskKind, AskOutcome
 from offload.domain.errors import UnknownAgent, UnknownAsk, UnknownModel, WorkerBroken
 from offload.domain.route import Route

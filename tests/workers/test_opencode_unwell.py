@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from offload.core.ports import Failed, Finished
+from offload.core.worker import Failed, Finished
 from offload.domain.errors import TurnLost, UnknownAgent
 from offload.domain.route import Route
 from offload.processes import alive

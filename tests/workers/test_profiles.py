@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from offload.core.ports import AskOpened, Finished
+from offload.core.worker import AskOpened, Finished
 from offload.domain.ask import Answer
 from offload.domain.errors import UnknownModel, WorkerBroken
 from offload.domain.profile import Profile

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from offload.core.ports import AskOpened, Doing, Failed, Finished, Halted, Opened, Said, Seen
+from offload.core.worker import AskOpened, Doing, Failed, Finished, Halted, Opened, Said, Seen
 from offload.domain.ask import ALLOW, DENY, Answer, AskKind
 from offload.domain.errors import UnknownAgent, UnknownAsk, UnknownModel
 from offload.domain.route import Route

@@ -12,9 +12,10 @@ from offload.core.documents import Documents
 from offload.core.feed import Feed
 from offload.core.ledger import Ledger
 from offload.core.limits import Limits
-from offload.core.ports import Checks, Clock, Journal, Projects, Recipes, Source, Worker, Workspace
-from offload.core.recovery import recover
-from offload.core.supervisor import Supervisor
+from offload.core.ports import Checks, Clock, Journal, Projects, Recipes, Source, Workspace
+from offload.core.turns.recovery import recover
+from offload.core.turns.supervisor import Supervisor
+from offload.core.worker import Worker
 from offload.domain.ask import ModelApply
 from offload.domain.errors import UnknownWorker
 from offload.domain.profile import Profile

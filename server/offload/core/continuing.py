@@ -10,14 +10,14 @@ from offload.core.briefing import Briefing
 from offload.core.caller import Caller
 from offload.core.idempotency import continued
 from offload.core.ids import new_turn_id
-from offload.core.integrations import must_have_worker
+from offload.core.integration.origins import brought_onto
+from offload.core.integration.starting import must_have_worker
 from offload.core.ledger import Ledger
 from offload.core.limits import Limits, overdrawn, spent
-from offload.core.origins import brought_onto
 from offload.core.ports import Projects, Recipes
-from offload.core.preparing import prompt_of
 from offload.core.refusals import must_rest
-from offload.core.supervisor import Supervisor
+from offload.core.turns.preparing import prompt_of
+from offload.core.turns.supervisor import Supervisor
 from offload.domain.budget import Budget
 from offload.domain.check import CheckPlan
 from offload.domain.errors import BudgetSpent, InvalidRequest, WrongPhase

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from offload.core.briefing import StartRequest
-from offload.core.ports import Worker
+from offload.core.worker import Worker
 from offload.domain.budget import Budget
 from offload.domain.errors import UnknownWorker, UnsupportedProfile
 from offload.domain.profile import Profile

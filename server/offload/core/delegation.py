@@ -19,17 +19,18 @@ from offload.core.feed import Watcher
 from offload.core.housekeeping import Cleaned, CleanRequest, Housekeeping
 from offload.core.idempotency import Starts, Turnstile, answered
 from offload.core.ids import new_task_id, new_turn_id
-from offload.core.integrations import integrated_before, integration_of, must_have_worker, to_integrate
-from offload.core.landing import Landings
+from offload.core.integration.origins import must_be_begun_from, whole_ids
+from offload.core.integration.overlaps import warnings
+from offload.core.integration.starting import integrated_before, integration_of, must_have_worker, to_integrate
+from offload.core.landing.landings import Landings
+from offload.core.landing.live import LiveFiles
 from offload.core.ledger import Ledger
 from offload.core.limits import Limits
-from offload.core.live import LiveFiles
-from offload.core.origins import must_be_begun_from, whole_ids
-from offload.core.overlaps import warnings
-from offload.core.ports import Projects, Recipes, Source, Worker, WorkerInfo, Workspace
+from offload.core.ports import Projects, Recipes, Source, Workspace
 from offload.core.refusals import must_rest, narrowed, newest_changes, open_ask, selected
-from offload.core.supervisor import Supervisor
+from offload.core.turns.supervisor import Supervisor
 from offload.core.waiting import Waited, WaitFor, wait_for
+from offload.core.worker import Worker, WorkerInfo
 from offload.domain.anchor import Block
 from offload.domain.ask import Answer, AskId, AskKind, ModelApply
 from offload.domain.budget import Budget

@@ -13,10 +13,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from offload.core.integrations import taken_with_others
+from offload.core.integration.starting import taken_with_others
 from offload.core.ledger import Ledger
-from offload.core.ports import Clock, Worker, Workspace
-from offload.core.supervisor import Supervisor
+from offload.core.ports import Clock, Workspace
+from offload.core.turns.supervisor import Supervisor
+from offload.core.worker import Worker
 from offload.domain.change import ChangeSet
 from offload.domain.errors import InvalidRequest, OffloadError, WrongPhase
 from offload.domain.events import Closed

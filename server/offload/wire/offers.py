@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from offload.core.ports import ModelInfo, WorkerInfo
+from offload.core.worker import ModelInfo, WorkerInfo
 from offload.domain.recipe import Recipe
 from offload.wire.results import ListAgentsResult
 from offload.wire.views import AgentView, ModelView, RecipeView, WorkerView

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from offload.core.ports import End, Failed, Finished, Halted, Lost, Unstopped
+from offload.core.worker import End, Failed, Finished, Halted, Lost, Unstopped
 from offload.domain.turn import Survivor
 from offload.processes import Ended, Stray
 

@@ -8,7 +8,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from offload.core.ports import Clock, Worker
+from offload.core.ports import Clock
+from offload.core.worker import Worker
 from offload.domain.errors import UnknownWorker
 from offload.processes import Processes
 from offload.settings import OpenCodeSettings, Settings

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from offload.core.ports import AgentInfo, ModelInfo
+from offload.core.worker import AgentInfo, ModelInfo
 from offload.domain.errors import UnknownAgent, UnknownModel
 from offload.domain.route import Route
 from offload.workers.opencode.client import Client

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from offload.core.ports import AskOpened, AskOver, Doing, Said, TurnOrder, Used, WorkerEvent
+from offload.core.worker import AskOpened, AskOver, Doing, Said, TurnOrder, Used, WorkerEvent
 from offload.domain.ask import Ask, AskId, AskOutcome
 from offload.domain.turn import Activity, ActivityKind
 from offload.workers.opencode.activity import (

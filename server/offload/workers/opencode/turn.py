@@ -12,10 +12,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import httpx
 
-from offload.core.ports import (
+from offload.core.ports import Clock
+from offload.core.timing import within
+from offload.core.worker import (
     Alive,
     AskOpened,
-    Clock,
     Doing,
     End,
     Failed,
@@ -29,7 +30,6 @@ from offload.core.ports import (
     Used,
     WorkerEvent,
 )
-from offload.core.timing import within
 from offload.domain.ask import DENY, Answer, AskId
 from offload.domain.errors import Defect, OffloadError, TurnLost, UnknownAsk, WorkerBroken, WorkerError
 from offload.domain.route import differences

@@ -9,7 +9,8 @@ from functools import partial
 from typing import Any
 from urllib.parse import unquote
 
-from offload.core.ports import Clock, TurnOrder, WorkerInfo
+from offload.core.ports import Clock
+from offload.core.worker import TurnOrder, WorkerInfo
 from offload.domain.errors import CallerError, OffloadError, TurnLost, WorkerBroken, WorkerError
 from offload.domain.profile import Profile
 from offload.domain.route import Route

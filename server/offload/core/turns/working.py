@@ -11,10 +11,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from offload.core.asks import with_always
 from offload.core.ledger import Ledger
 from offload.core.limits import Limits
-from offload.core.ports import (
+from offload.core.turns.asks import with_always
+from offload.core.turns.preparing import prompt_of
+from offload.core.turns.record import Record
+from offload.core.turns.run import Run, stop_when_due
+from offload.core.worker import (
     AskOpened,
     AskOver,
     Doing,
@@ -31,9 +34,6 @@ from offload.core.ports import (
     Used,
     Worker,
 )
-from offload.core.preparing import prompt_of
-from offload.core.record import Record
-from offload.core.run import Run, stop_when_due
 from offload.domain.errors import Defect, OffloadError, TurnLost
 from offload.domain.events import ActivityChanged, Asked, SessionOpened, TurnSeen, UsageSeen, WorkLost
 from offload.domain.task import Phase, TaskId

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from offload.core.ledger import Ledger
-from offload.core.preparing import FILES
 from offload.core.refusals import must_rest, newest_changes
+from offload.core.turns.preparing import FILES
 from offload.domain.errors import InvalidRequest, WrongPhase
 from offload.domain.task import Phase, Task, TaskId
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from offload.core.idempotency import closing_of, told
 from offload.core.ledger import Ledger
-from offload.core.ports import AskOver, WorkerTurn
+from offload.core.worker import AskOver, WorkerTurn
 from offload.domain.ask import ALLOW, ALWAYS, DENY, Answer, Ask, AskId, AskKind, AskOutcome
 from offload.domain.errors import OffloadError, UnknownAsk
 from offload.domain.events import AskClosed

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
-from offload.core.accepted import accepted
+from offload.core.landing.accepted import accepted
 from offload.core.ledger import Ledger
 from offload.core.ports import Checks, Workspace
-from offload.core.record import Record
-from offload.core.run import Run
+from offload.core.turns.record import Record
+from offload.core.turns.run import Run
 from offload.domain.change import ChangeSet, Conflict
 from offload.domain.check import Check, told
 from offload.domain.events import ActivityChanged, Rebased

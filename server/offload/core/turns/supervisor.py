@@ -11,21 +11,22 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from offload.core.admission import Admission
-from offload.core.asks import Asks, not_open
-from offload.core.checking import Checking
-from offload.core.collecting import collected
-from offload.core.fixing import fix_round
-from offload.core.integrating import Integrating
+from offload.core.integration.integrating import Integrating
 from offload.core.ledger import Ledger
 from offload.core.limits import Limits, overdrawn
-from offload.core.ports import Checks, End, Worker, Workspace
-from offload.core.preparing import Preparing, Unprepared, Unsaved
-from offload.core.record import Record
-from offload.core.run import Interrupted, Run
-from offload.core.verdict import bounded, broken_off, halted, verdict, verdict_unread
-from offload.core.watch import BUDGET, Watch
-from offload.core.working import Working
+from offload.core.ports import Checks, Workspace
+from offload.core.turns.admission import Admission
+from offload.core.turns.asks import Asks, not_open
+from offload.core.turns.checking import Checking
+from offload.core.turns.collecting import collected
+from offload.core.turns.fixing import fix_round
+from offload.core.turns.preparing import Preparing, Unprepared, Unsaved
+from offload.core.turns.record import Record
+from offload.core.turns.run import Interrupted, Run
+from offload.core.turns.verdict import bounded, broken_off, halted, verdict, verdict_unread
+from offload.core.turns.watch import BUDGET, Watch
+from offload.core.turns.working import Working
+from offload.core.worker import End, Worker
 from offload.domain.ask import Answer, AskId
 from offload.domain.errors import OffloadError
 from offload.domain.events import (

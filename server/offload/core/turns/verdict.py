@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from offload.core.collecting import Collected
-from offload.core.ports import End, Failed, Halted, Lost, Unstopped
+from offload.core.turns.collecting import Collected
+from offload.core.worker import End, Failed, Halted, Lost, Unstopped
 from offload.domain.errors import OffloadError
 from offload.domain.events import CannotResume, StopIncomplete, Stopped, TurnEnded, TurnEvent, TurnFailed
 from offload.domain.lifecycle import known_checks

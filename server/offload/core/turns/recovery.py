@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from offload.core.ledger import Ledger
-from offload.core.supervisor import Supervisor
+from offload.core.turns.supervisor import Supervisor
 from offload.domain.events import WorkLost
 from offload.domain.task import Phase
 

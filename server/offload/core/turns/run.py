@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from offload.core.asks import Asks
-from offload.core.ports import WorkerTurn
-from offload.core.watch import Watch
+from offload.core.turns.asks import Asks
+from offload.core.turns.watch import Watch
+from offload.core.worker import WorkerTurn
 from offload.domain.turn import TurnId
 
 T = TypeVar("T")

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from offload.core.collecting import Collected, collected, put_back
 from offload.core.ports import Checks, Clock, Workspace
-from offload.core.record import Record
-from offload.core.run import Interrupted, Run
+from offload.core.turns.collecting import Collected, collected, put_back
+from offload.core.turns.record import Record
+from offload.core.turns.run import Interrupted, Run
 from offload.domain.change import ChangeSet
 from offload.domain.check import Check, CheckResult
 from offload.domain.events import ActivityChanged, ChecksEnded

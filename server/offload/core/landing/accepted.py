@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from offload.core.collecting import still_marked
 from offload.core.ports import Workspace
 from offload.core.refusals import newest_changes
+from offload.core.turns.collecting import still_marked
 from offload.domain.change import ChangeSet
 from offload.domain.review import ReviewState, outside, pending, review
 from offload.domain.task import Task

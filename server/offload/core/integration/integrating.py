@@ -7,19 +7,19 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from offload.core.accepted import accepted
-from offload.core.checking import Checking
-from offload.core.collecting import put_back
-from offload.core.culprits import Fails, Found, Untried, find_culprits
-from offload.core.given import Given, standing_units
-from offload.core.integration_report import NOTHING_MERGED, cause, report, reservations
+from offload.core.integration.culprits import Fails, Found, Untried, find_culprits
+from offload.core.integration.overlaps import Result, overlaps, proposed
+from offload.core.integration.report import NOTHING_MERGED, cause, report, reservations
+from offload.core.landing.accepted import accepted
+from offload.core.landing.given import Given, standing_units
 from offload.core.ledger import Ledger
-from offload.core.overlaps import Result, overlaps, proposed
 from offload.core.ports import Workspace
-from offload.core.preparing import FILES
-from offload.core.record import Record
 from offload.core.refusals import newest_changes
-from offload.core.run import Interrupted, Run
+from offload.core.turns.checking import Checking
+from offload.core.turns.collecting import put_back
+from offload.core.turns.preparing import FILES
+from offload.core.turns.record import Record
+from offload.core.turns.run import Interrupted, Run
 from offload.domain.change import ChangeSet, Conflict
 from offload.domain.check import Check, CheckResult
 from offload.domain.errors import OffloadError

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from offload.core.culprits import Found
-from offload.core.overlaps import Result
+from offload.core.integration.culprits import Found
+from offload.core.integration.overlaps import Result
 from offload.domain.change import Conflict
 from offload.domain.check import CheckResult
 from offload.domain.integration import Integration, LeftOut, Overlap

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from offload.core.limits import TICK_S, Limits, minutes_left, overdrawn, overrun
-from offload.core.ports import Clock, Doing, Happening, Workspace
+from offload.core.ports import Clock, Workspace
+from offload.core.worker import Doing, Happening
 from offload.domain.task import Task
 from offload.domain.turn import Activity, ActivityKind, Failure
 

@@ -9,16 +9,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from offload.core.caller import Caller
-from offload.core.collecting import still_marked
-from offload.core.consent import applied_before, consent_of, must_be_allowed, only_for_people, user_is_asked
-from offload.core.given import Given, given_before, standing_units
 from offload.core.idempotency import landed
 from offload.core.ids import new_id
+from offload.core.landing.consent import applied_before, consent_of, must_be_allowed, only_for_people, user_is_asked
+from offload.core.landing.given import Given, given_before, standing_units
+from offload.core.landing.live import LiveFiles
+from offload.core.landing.undoing import cannot_go_back, to_be_undone
 from offload.core.ledger import Ledger
-from offload.core.live import LiveFiles
 from offload.core.ports import Workspace
 from offload.core.refusals import must_rest, newest_changes, open_ask, selected
-from offload.core.undoing import cannot_go_back, to_be_undone
+from offload.core.turns.collecting import still_marked
 from offload.domain.ask import DENY, Answer, AskId, AskOutcome, ModelApply, WantedApply
 from offload.domain.change import ChangeSet, FileStatus, files_of
 from offload.domain.errors import ApplyForbidden, ApplyRefused, InvalidRequest
