@@ -11,7 +11,7 @@ import pytest
 
 from offload.domain.change import ChangeSet
 from offload.domain.errors import ApplyRefused
-from offload.workspace.guard import forbidden
+from offload.workspace.landing.guard import forbidden
 from tests.workspace.repositories import apply, crafted, fingerprint, git, private_of
 
 GIT = "is inside of .git"

@@ -8,8 +8,8 @@ import pytest
 
 from offload.domain.change import ChangeSet
 from offload.domain.errors import ApplyRefused, GitFailed, NotAWorkspace
-from offload.workspace import disk
-from offload.workspace.unfinished import RECORD
+from offload.workspace.landing import disk
+from offload.workspace.landing.unfinished import RECORD
 from tests.workspace.repositories import apply, crafted, fingerprint, git, private_of
 
 TEN = "".join(f"{number}\n" for number in range(1, 11))

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from offload.processes import Processes
 from offload.workspace.git import Git
-from offload.workspace.merge import merge_bytes
+from offload.workspace.landing.merge import merge_bytes
 
 CASES = 50
 EXAMPLES = 105

@@ -9,7 +9,7 @@ import pytest
 
 from offload.domain.change import FileStatus
 from offload.processes import Processes
-from offload.workspace.conflicts import LONGEST
+from offload.workspace.results.conflicts import LONGEST
 from tests.workspace.repositories import commit_all, git
 from tests.workspace.test_tasks import plant
 

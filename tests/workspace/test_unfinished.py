@@ -6,7 +6,7 @@ import sys
 
 from offload.processes import Processes
 from offload.workspace import GitWorkspaces, disk
-from offload.workspace.unfinished import RECORD, take_back
+from offload.workspace.landing.unfinished import RECORD, take_back
 from tests.workspace.repositories import fingerprint
 
 CHANGES = {"open", "os.chmod", "os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.symlink"}

@@ -18,10 +18,10 @@ from pathlib import Path
 
 from offload.domain.change import FileStatus
 from offload.domain.errors import GitFailed
-from offload.workspace.changes import RAW, Entry, entries
 from offload.workspace.git import Git, together
 from offload.workspace.index import copy_index, not_behind_links, put, take_in
 from offload.workspace.repository import Repository
+from offload.workspace.results.changes import RAW, Entry, entries
 from offload.workspace.tasks import Place, furnish, opened, touched
 
 IN_PROGRESS = (

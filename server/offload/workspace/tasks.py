@@ -15,7 +15,6 @@ from offload.domain.errors import GitFailed
 from offload.domain.task import TaskId
 from offload.processes import Processes
 from offload.workspace.carry import Wanted, carry, without_carried
-from offload.workspace.changes import compare_index
 from offload.workspace.droppings import without as without_droppings
 from offload.workspace.git import IDENTITY, Git, together
 from offload.workspace.index import (
@@ -28,6 +27,7 @@ from offload.workspace.index import (
     take_in,
 )
 from offload.workspace.repository import Repository, borrow, copy_rules, load, save
+from offload.workspace.results.changes import compare_index
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,19 +19,19 @@ from offload.domain.errors import GitFailed, InvalidRequest, NotAWorkspace, Stor
 from offload.domain.task import TaskId
 from offload.processes import Origin, Processes, end_strays
 from offload.workspace.carry import Wanted
-from offload.workspace.changes import NOTHING_FOREIGN, RENAMES, compare
 from offload.workspace.forget import forget, size_of
 from offload.workspace.git import Git, full_disk_told, literal
 from offload.workspace.index import commit_tree, pin
-from offload.workspace.landing import Planned, plan, write_planned
-from offload.workspace.merging import merge_onto
+from offload.workspace.landing.plan import Planned, plan, write_planned
+from offload.workspace.landing.sides import smudged
+from offload.workspace.landing.unfinished import RECORD, take_back
 from offload.workspace.repository import Repository, examine, load, prepare, private_directory
 from offload.workspace.reset import reset
-from offload.workspace.select import select
-from offload.workspace.sides import smudged
+from offload.workspace.results.changes import NOTHING_FOREIGN, RENAMES, compare
+from offload.workspace.results.merge import merge_onto
+from offload.workspace.results.select import select
 from offload.workspace.snapshot import take
 from offload.workspace.tasks import Place, collect, make
-from offload.workspace.unfinished import RECORD, take_back
 
 log = logging.getLogger(__name__)
 

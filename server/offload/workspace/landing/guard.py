@@ -7,8 +7,8 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
-from offload.workspace.changes import Entry
 from offload.workspace.repository import Repository
+from offload.workspace.results.changes import Entry
 
 LINK, EXECUTABLE, REGULAR = "120000", "100755", "100644"
 WRITABLE = {REGULAR, EXECUTABLE, LINK}

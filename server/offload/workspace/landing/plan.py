@@ -10,18 +10,18 @@ from dataclasses import dataclass
 from offload.core.ports import BufferChange
 from offload.domain.change import ChangeSet, Conflict
 from offload.domain.errors import ApplyRefused
-from offload.workspace.asked import Asked, Refused
-from offload.workspace.changes import Entry
-from offload.workspace.disk import Edit, WriteFailed, write
 from offload.workspace.forget import REFS
 from offload.workspace.git import Git, together
-from offload.workspace.guard import LINK, own_folders, tangled
 from offload.workspace.kept import File, Objects
-from offload.workspace.outcome import Settled
+from offload.workspace.landing.asked import Asked, Refused
+from offload.workspace.landing.disk import Edit, WriteFailed, write
+from offload.workspace.landing.guard import LINK, own_folders, tangled
+from offload.workspace.landing.outcome import Settled
+from offload.workspace.landing.settle import settle
+from offload.workspace.landing.sides import Sides, sides
+from offload.workspace.landing.unfinished import RECORD
 from offload.workspace.repository import Repository
-from offload.workspace.settle import settle
-from offload.workspace.sides import Sides, sides
-from offload.workspace.unfinished import RECORD
+from offload.workspace.results.changes import Entry
 
 BEFORE, AFTER = "Files before a result was applied", "Files after a result was applied"
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from offload.workspace.unfinished import Stage, Step, note, stamp, take_back, tidy
+from offload.workspace.landing.unfinished import Stage, Step, note, stamp, take_back, tidy
 
 
 @dataclass(frozen=True, slots=True)

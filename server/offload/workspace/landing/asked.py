@@ -6,13 +6,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from offload.domain.change import Conflict, FileChange
-from offload.workspace.changes import Entry
-from offload.workspace.conflicts import LONGEST
 from offload.workspace.git import Git
-from offload.workspace.merge import Clash
+from offload.workspace.landing.merge import Clash
+from offload.workspace.landing.sides import Sides
+from offload.workspace.landing.text import read
 from offload.workspace.repository import Repository
-from offload.workspace.sides import Sides
-from offload.workspace.text import read
+from offload.workspace.results.changes import Entry
+from offload.workspace.results.conflicts import LONGEST
 
 SAME_PLACE = "was changed by you in the same place"
 MADE_TWICE = "was made by you as well, with other contents"

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from offload.workspace.git import Git, together
-from offload.workspace.text import Text, form_of, read
+from offload.workspace.landing.text import Text, form_of, read
 
 MOST_CONFLICTS = 127
 BASE, LIVE, RESULT = "base", "live", "result"

@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from offload.domain.change import ChangeSet, Conflict, FileChange, Hunk
-from offload.workspace.changes import RAW, RENAMES, SHOWN, SUBMODULE, Entry, entries, file_changes
 from offload.workspace.git import Git, literal, together
 from offload.workspace.objects import read_blobs
 from offload.workspace.repository import Repository
+from offload.workspace.results.changes import RAW, RENAMES, SHOWN, SUBMODULE, Entry, entries, file_changes
 
 Stages = Mapping[int, tuple[str, str]]
 """Mode and object of what both began from (1), of the user's side (2) and of the task's (3)."""

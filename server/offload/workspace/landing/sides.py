@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 from offload.domain.change import ChangeSet
 from offload.domain.errors import GitFailed
-from offload.workspace.changes import RENAMES, Entry, entries
-from offload.workspace.disk import look
 from offload.workspace.git import Git, together
-from offload.workspace.guard import LINK, WRITABLE, forbidden
 from offload.workspace.kept import named, permissions
+from offload.workspace.landing.disk import look
+from offload.workspace.landing.guard import LINK, WRITABLE, forbidden
 from offload.workspace.repository import Repository
+from offload.workspace.results.changes import RENAMES, Entry, entries
 
 LISTED = ("diff-tree", "-r", "-z", "--raw", "--no-abbrev", *RENAMES)
 

@@ -6,14 +6,14 @@ import asyncio
 from dataclasses import dataclass, replace
 
 from offload.core.ports import BufferChange
-from offload.workspace.asked import MADE_TWICE, Asked, Refused, clashed, refused
-from offload.workspace.changes import Entry
-from offload.workspace.disk import Edit, Live, look
-from offload.workspace.guard import EXECUTABLE, LINK, REGULAR, WRITABLE, forbidden, leaves
-from offload.workspace.merge import NotText, merge, merge_bytes
-from offload.workspace.outcome import Settled, edits_of, file_of, mode_of, on_disk, outcome_of
+from offload.workspace.landing.asked import MADE_TWICE, Asked, Refused, clashed, refused
+from offload.workspace.landing.disk import Edit, Live, look
+from offload.workspace.landing.guard import EXECUTABLE, LINK, REGULAR, WRITABLE, forbidden, leaves
+from offload.workspace.landing.merge import NotText, merge, merge_bytes
+from offload.workspace.landing.outcome import Settled, edits_of, file_of, mode_of, on_disk, outcome_of
+from offload.workspace.landing.text import EMPTY, Text, read
+from offload.workspace.results.changes import Entry
 from offload.workspace.snapshot import same_text
-from offload.workspace.text import EMPTY, Text, read
 
 BYTE_ORDER_MARK = "\ufeff"
 LATIN = "latin-1"

@@ -15,10 +15,10 @@ from pathlib import Path
 
 from offload.core.ports import Merged
 from offload.domain.change import ChangeSet
-from offload.workspace.conflicts import Complaint, Stages, conflicts_of
 from offload.workspace.git import Git
 from offload.workspace.index import commit_tree
 from offload.workspace.repository import Repository
+from offload.workspace.results.conflicts import Complaint, Stages, conflicts_of
 
 YOURS, THEIRS = "yours", "the-task"
 SETTINGS = {

@@ -14,11 +14,11 @@ from pathlib import Path
 
 from offload.domain.change import ChangeSet, FileChange, Hunk
 from offload.domain.errors import InvalidRequest
-from offload.workspace.changes import RAW, Entry, compare_index, entries
 from offload.workspace.git import Git, together
 from offload.workspace.index import put, record
 from offload.workspace.objects import read_blobs, write_blobs
 from offload.workspace.repository import Repository
+from offload.workspace.results.changes import RAW, Entry, compare_index, entries
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from offload.core.ports import BufferChange
-from offload.workspace.asked import Asked
-from offload.workspace.changes import Entry
-from offload.workspace.disk import Edit, Live, runnable
-from offload.workspace.guard import EXECUTABLE, LINK, REGULAR
 from offload.workspace.kept import File
+from offload.workspace.landing.asked import Asked
+from offload.workspace.landing.disk import Edit, Live, runnable
+from offload.workspace.landing.guard import EXECUTABLE, LINK, REGULAR
+from offload.workspace.results.changes import Entry
 
 
 @dataclass(frozen=True, slots=True)
