@@ -44,11 +44,11 @@ class Lane:
 
 LANES = (
     Lane("check", ("make", "--no-print-directory", "check"), 2, junit=False),
-    Lane("unit", (*COUNTED_PYTEST, *ROOMS, "-m", "not opencode", "-n", "2"), 4),
-    Lane("opencode", (*COUNTED_PYTEST, *ROOMS, "-m", "opencode"), 3),
-    Lane("e2e", (*COUNTED_PYTEST, "tests/e2e", "-n", "2", "--dist", "loadfile"), 3),
+    Lane("unit", (*COUNTED_PYTEST, *ROOMS, "-m", "not opencode", "-n", "2"), 9),
+    Lane("opencode", (*COUNTED_PYTEST, *ROOMS, "-m", "opencode"), 4),
+    Lane("e2e", (*COUNTED_PYTEST, "tests/e2e", "-n", "2", "--dist", "loadfile"), 6),
     Lane("crash", (*COUNTED_PYTEST, "tests/crash", "-n", "2"), 12),
-    Lane("clients", (*COUNTED_PYTEST, "tests/clients"), 1.5),
+    Lane("clients", (*COUNTED_PYTEST, "tests/clients", "-n", "2"), 3),
     Lane("wheel", (PYTHON, "-m", "pytest", "--quiet", "tests/wheel"), 1),
     Lane("coverage", (PYTHON, "tests/lanes.py", "--report-coverage"), 0.5, junit=False),
 )

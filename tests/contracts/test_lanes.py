@@ -27,10 +27,10 @@ def pytest_lane(tmp_path: Path, text: str) -> lanes.Lane:
     return lanes.Lane("some", (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)), 1)
 
 
-def test_all_lanes_together_take_no_more_than_fifteen_minutes_and_the_crash_matrix_no_more_than_twelve():
+def test_all_lanes_together_take_no_more_than_half_an_hour_and_the_crash_matrix_no_more_than_twelve_minutes():
     minutes = {lane.name: lane.minutes for lane in lanes.LANES}
     assert minutes.pop("crash") <= 12
-    assert sum(minutes.values()) <= 15
+    assert sum(minutes.values()) <= 30
 
 
 def test_a_lane_is_counted_by_its_tests(tmp_path):

@@ -14,9 +14,10 @@ from rich.console import Console
 
 from offload.cli.exits import Exit
 from offload.demo import keys, table
-from offload.demo.project import Untested
-from offload.demo.run import say
+from offload.demo.run import Demo, say, told
+from offload.domain.errors import ApplyRefused
 from offload.hub import run as hub_run
+from offload.wire.results import TaskResult
 from offload.wire.views import TaskStatus
 
 NAMES = ("one", "two", "three", "four", "five")
@@ -69,7 +70,8 @@ def test_one_result_is_sent_back_once(terminal, project, plain):
     shown = plain(demo(terminal, project, "--yes").stdout)
     assert shown.count("Sent back") == 1
     tasks = terminal.json("show-tasks", "--workspace", project)["tasks"]
-    assert sorted(len(task["turns"]) for task in tasks) == [1, 1, 1, 1, 2]
+    turns = {task["title"]: len(task["turns"]) for task in tasks if task["recipe"] == "tests"}
+    assert sorted(turns.values()) == [1, 1, 1, 1, 2]
 
 
 def test_each_task_and_each_change_of_it_is_a_line_without_a_terminal(terminal, project):
@@ -111,12 +113,71 @@ def test_a_task_that_fails_or_changes_nothing_is_told_and_the_others_are_applied
     assert "1 of 3 results applied" in shown
 
 
-def test_a_result_that_cannot_be_applied_is_told(terminal, project, plain):
+def test_a_result_that_conflicts_is_left_out_and_sent_back(terminal, project, plain):
+    """This worker does not resolve the conflict, so that its result stays out."""
     write(project, {"one": "::write tests/test_same.py a", "two": "::write tests/test_same.py b"})
     result = demo(terminal, project, "--yes")
+    shown = plain(result.stdout)
     assert result.exit_code == Exit.NOT_DONE
-    assert re.search(r"Not applied: (one|two)\. Nothing was written: tests/test_same\.py", plain(result.stdout))
-    assert "1 of 2 results applied" in plain(result.stdout)
+    assert "overlap: one and two both change tests/test_same.py" in shown
+    left_out = re.search(r"left out: (one|two), which conflicts with (one|two) in tests/test_same\.py", shown)
+    assert left_out[1] != left_out[2]
+    assert f"Sent back {left_out[1]}, with its conflicts marked in the files." in shown
+    assert "1 of 2 results applied" in shown
+    assert (project / "tests/test_same.py").read_text() == {"one": "a", "two": "b"}[left_out[2]]
+
+
+class Refusing:
+    """A hub that lets nothing be applied, as one does when a file was changed at the last moment."""
+
+    def call(self, method, params):
+        raise ApplyRefused("Nothing was written. a.py: was changed by you")
+
+
+MADE = {
+    "task_id": "all",
+    "turn_id": "turn_1",
+    "state": "completed",
+    "phase": "ready",
+    "text": "",
+    "text_offset": 0,
+    "next_text_offset": None,
+    "changes": None,
+    "ran": None,
+    "usage": dict.fromkeys(("input_tokens", "output_tokens", "reasoning_tokens"), 0)
+    | dict.fromkeys(("cache_read_tokens", "cache_write_tokens", "total_tokens"), 0)
+    | {"cost": None},
+    "needs_review": "",
+    "failure": None,
+    "next_step": "",
+}
+FOUND = {"task_ids": ["a", "b"], "overlaps": [], "left_out": [], "before": False, "probes": 3}
+
+
+def made(**fields):
+    return TaskResult.model_validate({**MADE, **fields})
+
+
+def test_a_result_that_cannot_be_applied_is_told(capsys):
+    console = Console(highlight=False, markup=False)
+    one = made(integration={**FOUND, "order": ["a"], "culprits": []})
+    assert Demo(console, Refusing(), None, yes=True)._apply(one) == 0
+    assert capsys.readouterr().out == "Not applied. Nothing was written. a.py: was changed by you\n"
+
+
+def test_what_an_integration_found_is_told_by_the_blocks_names():
+    left_out = [{"task_id": "b", "with_tasks": [], "conflicts": [{"path": "x.py", "reason": "both changed it"}]}]
+    check = {"name": "tests", "passed": False, "seconds": 1, "told": "tests: 1 failed"}
+    found = {**FOUND, "order": ["a"], "left_out": left_out, "culprits": ["a"]}
+    assert list(told(made(integration=found, checks=[check]), {"a": "one", "b": "two"})) == [
+        "merged, in this order: one",
+        "left out: two, which conflicts with your own files in x.py",
+        "tests: 1 failed",
+        "the checks fail with one",
+    ]
+    failure = {"code": "nothing_merged", "message": "nothing went together"}
+    assert list(told(made(state="failed", phase="failed", failure=failure), {})) == ["failed: nothing went together"]
+    assert list(told(made(), {})) == ["failed: there is no result"]
 
 
 def test_when_no_task_succeeds_nothing_is_applied_or_run(terminal, project, plain):
@@ -241,6 +302,6 @@ def test_a_row_shows_block_status_activity_time_and_tokens():
     )
     console = Console(width=100)
     with console.capture() as captured:
-        console.print(table.table({"t": Untested("a.py", "Cart.total", 1, 3)}, [task]))
+        console.print(table.table({"t": "Cart.total"}, [task]))
     row = captured.get().splitlines()[1].split()
     assert row == ["Cart.total", "working", "running", "the", "test", "suite", "1:15", "8.2k"]

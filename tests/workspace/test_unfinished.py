@@ -5,7 +5,8 @@ import signal
 import sys
 
 from offload.processes import Processes
-from offload.workspace import GitWorkspaces, disk
+from offload.workspace import GitWorkspaces
+from offload.workspace.landing import disk
 from offload.workspace.landing.unfinished import RECORD, take_back
 from tests.workspace.repositories import fingerprint
 

@@ -200,7 +200,7 @@ class Demo:
         task_id = str(self._hub.call("integrate_tasks", {"task_ids": list(good)})["task_id"])
         self._follow({task_id: "all together"}, send_back=False)
         made = TaskResult.model_validate(self._hub.call("get_task_result", {"task_id": task_id}))
-        for part in _told(made, tasks):
+        for part in told(made, tasks):
             self._say(f"  {words.one_line(part)}")
         return made
 
@@ -261,7 +261,7 @@ class Demo:
         say(self._console, text)
 
 
-def _told(made: TaskResult, tasks: Mapping[str, str]) -> Iterator[str]:
+def told(made: TaskResult, tasks: Mapping[str, str]) -> Iterator[str]:
     """What an integration found, with the blocks' names in place of ids."""
     found = made.integration
     if found is None or made.failure is not None:
