@@ -64,6 +64,13 @@ async def test_a_key_of_a_follow_up_that_comes_with_another_is_refused(house, br
         await house.delegation.continue_(house.caller, task.id, brief, budget, "k")
 
 
+async def test_a_start_with_other_allowed_paths_is_another_request(house):
+    task = await house.start(key="k", allowed_paths=("docs",))
+    assert (await house.start(key="k", allowed_paths=("docs",))).id == task.id
+    with pytest.raises(KeyReused):
+        await house.start(key="k", allowed_paths=("src",))
+
+
 async def test_follow_ups_without_a_key_are_turns_of_their_own(house):
     task = await house.rested((await house.start()).id)
     for _ in range(2):

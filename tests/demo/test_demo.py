@@ -36,18 +36,30 @@ def left_over(folder):
 @pytest.mark.opencode
 @pytest.mark.timeout(180)
 def test_five_blocks_get_tests_that_are_applied_and_green(tmp_path):
-    """Issue 2, "Done when": five applied results and the sample's tests green; one result sent back once."""
+    """Five results, two of which conflict by design: checked each, made one, that applied as one step, the sample's tests green."""
     environ = {**os.environ, "OFFLOAD_STATE_DIR": str(tmp_path / "the-persons-own"), "TMPDIR": str(tmp_path)}
     done = subprocess.run([*DEMO, "--keep"], env=environ, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.startswith("The language model is scripted")
     assert done.stdout.count("Sent back price: Also cover negative amounts.") == 1
-    assert done.stdout.count("Applied ") == 5
+    assert done.stdout.count("overlap: price and share both change tests/test_money.py") == 2
+    left_out = re.search(
+        r"left out: (price|share), which conflicts with (price|share) in tests/test_money.py", done.stdout
+    )
+    assert f"Sent back {left_out[1]}, with its conflicts marked in the files." in done.stdout
+    assert (
+        f"holds 6 tests for `{left_out[1]}`. I kept the tests of both sides of the conflict. They pass." in done.stdout
+    )
+    assert done.stdout.count("; tests: passed)") == 6
+    assert done.stdout.count("Applied as one step") == 1
     assert "5 of 5 results applied; the project's tests are green." in done.stdout
     folder = re.search(r"Kept: (.+)", done.stdout)[1]
     written = Path(folder, "shop/tests")
-    assert len(list(written.glob("test_*.py"))) == 7
-    assert "self.assertEqual(price(-5), '-0.05')" in (written / "test_money_price.py").read_text()
+    assert len(list(written.glob("test_*.py"))) == 6
+    money = (written / "test_money.py").read_text()
+    assert "self.assertEqual(price(-5), '-0.05')" in money
+    assert "class ShareTest" in money
+    assert "<<<<" not in money
     assert not (tmp_path / "the-persons-own/journal.sqlite3").exists(), "the person's own hub has nothing to do with it"
     assert left_over(folder) == []
 
@@ -57,6 +69,7 @@ def test_ctrl_c_ends_all_that_the_demo_has_started(tmp_path):
     environ = {**os.environ, "OFFLOAD_STATE_DIR": str(tmp_path / "the-persons-own"), "TMPDIR": str(tmp_path)}
     demo = subprocess.Popen(DEMO, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     folder = next(re.search(r"Project: (.+)/shop\.", line)[1] for line in demo.stdout if "Project: " in line)
+    assert demo.stdout.readline().startswith("Checks of every result")
     assert demo.stdout.readline().startswith("merge: "), "the first task is on its way"
     assert processes_of(folder) != []
     demo.send_signal(signal.SIGINT)

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from offload.cli.exits import Exit
 from offload.demo import keys, table
-from offload.demo.run import Demo, say, told
+from offload.demo.run import Demo, Stage, say, told
 from offload.domain.errors import ApplyRefused
 from offload.hub import run as hub_run
 from offload.wire.results import TaskResult
@@ -160,9 +160,42 @@ def made(**fields):
 
 def test_a_result_that_cannot_be_applied_is_told(capsys):
     console = Console(highlight=False, markup=False)
+    assert Demo(console, Refusing(), None, yes=True)._apply(made()) == 0
     one = made(integration={**FOUND, "order": ["a"], "culprits": []})
     assert Demo(console, Refusing(), None, yes=True)._apply(one) == 0
     assert capsys.readouterr().out == "Not applied. Nothing was written. a.py: was changed by you\n"
+
+
+class Conflicting:
+    """A hub in which the two results conflict however often they are sent back."""
+
+    def __init__(self):
+        self.sent_back = 0
+
+    def call(self, method, params):
+        if method == "continue_task":
+            self.sent_back += 1
+        if method == "get_task_result" and params["task_id"] == "all":
+            conflict = {"path": "x.py", "reason": "both changed it"}
+            left_out = [{"task_id": "b", "with_tasks": ["a"], "conflicts": [conflict]}]
+            integration = {**FOUND, "order": ["a"], "left_out": left_out, "culprits": []}
+            return made(integration=integration).model_dump(mode="json")
+        if method == "get_task_result":
+            return made(task_id="b").model_dump(mode="json")
+        if method != "wait_for_tasks":
+            return {"task_id": "all"}
+        status = {"task_id": params["task_ids"][0], "title": "x", "state": "completed", "phase": "ready"}
+        status |= {"revision": 1, "turn_id": "u", "elapsed_s": 1, "total_tokens": 1}
+        return {"done": True, "tasks": [status], "after_revision": {}}
+
+
+def test_what_conflicts_again_and_again_is_sent_back_twice(capsys):
+    hub = Conflicting()
+    demo = Demo(Console(highlight=False, markup=False), hub, Stage(Path("/"), "m", {}), yes=True)
+    left = demo._integrate({"a": "one", "b": "two"}, ["a", "b"])
+    assert [each.task_id for each in left.integration.left_out] == ["b"]
+    assert hub.sent_back == 2
+    assert capsys.readouterr().out.count("Sent back two, with its conflicts marked in the files.") == 2
 
 
 def test_what_an_integration_found_is_told_by_the_blocks_names():

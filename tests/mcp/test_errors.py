@@ -3,6 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
+from offload.domain.change import Conflict
 from offload.domain.errors import ApplyRefused, UnknownTask, all_errors
 from offload.mcp.errors import HINTS, error_text, params_text
 from offload.wire.params import StartTaskParams, WaitForTasksParams
@@ -28,6 +29,17 @@ def test_reasons_are_listed_and_counted_when_there_are_too_many():
 def test_a_reason_that_the_message_gives_is_not_said_again():
     told = error_text(ApplyRefused("Nothing was written. a.py: conflict.", (("a.py", "conflict"), ("b.py", "unsaved"))))
     assert told.splitlines()[:2] == ["apply_refused: Nothing was written. a.py: conflict.", "- b.py: unsaved"]
+
+
+def test_both_sides_of_the_first_conflicts_are_shown_and_the_rest_counted():
+    long = Conflict("a.py", "both changed it", "h1", 7, "mine", "old", "x" * 500)
+    plain = Conflict("b.png", "both changed it")
+    text = error_text(ApplyRefused("in the way", (), (long, *(plain,) * 6)))
+    assert f"\n- conflict in a.py at line 7 (hunk h1)\n  the user has: 'mine'\n  the task has: '{'x' * 400}'…\n" in text
+    assert "\n- conflict in b.png\n  the user has: ''\n" in text
+    assert text.count("- conflict in b.png") == 4
+    assert "\n- and 2 more conflicts\n" in text
+    assert "more conflicts" not in error_text(ApplyRefused("in the way", (), (long,)))
 
 
 def test_a_long_message_is_cut():

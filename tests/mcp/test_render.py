@@ -324,6 +324,12 @@ def test_of_many_hunks_those_that_do_not_fit_are_counted():
     ]
     assert file["hunks_left_out"] == 500 - len(file["hunks"])
     assert len(file["hunks"]) >= 20
+    two = [made.files[0], made.files[0].model_copy(update={"path": "b.py", "hunks": made.files[0].hunks[:1]})]
+    view = GetChangesResult(
+        task_id="k2j4h6f8", changes=made.model_copy(update={"files": two}), patch="+a", patch_offset=0
+    )
+    first, second = rendered(view)["changes"]["files"]
+    assert (first["hunks_left_out"] > 400, "hunks_left_out" in second) == (True, False), "the longest list gives way"
 
 
 def test_every_tool_has_a_result_that_render_knows():

@@ -105,11 +105,15 @@ def test_a_folder_that_is_not_there_now_is_put_back_another_time(tmp_path):
     assert held(root) == held(begun(tmp_path / "as it was"))
 
 
-async def test_the_next_hub_puts_back_what_was_cut_off(tmp_path):
+async def test_the_next_hub_puts_back_what_was_cut_off_where_the_folder_is_there(tmp_path):
     root, record = cut_off(tmp_path)
-    private = tmp_path / "state" / "repositories" / "0.git"
-    private.mkdir(parents=True)
+    private, other = (tmp_path / "state" / "repositories" / name for name in ("0.git", "1.git"))
+    for each in (private, other):
+        each.mkdir(parents=True)
+    elsewhere = record.read_text().replace(str(root), str(tmp_path / "on another disk"))
+    (other / RECORD).write_text(elsewhere)
     record.rename(private / RECORD)
     async with GitWorkspaces(tmp_path / "state", Processes(), os.environ):
         assert held(root) == held(begun(tmp_path / "as it was"))
         assert not (private / RECORD).exists()
+    assert (other / RECORD).read_text() == elsewhere, "it is kept for another time"
