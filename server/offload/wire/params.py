@@ -16,7 +16,7 @@ MAX_WAIT_S = 45  # Hosts end a tool call after 60 s at the earliest known limit;
 class Params(BaseModel):
     """Base of all parameters: unknown names are refused, so that a typing error is told; so is what JSON cannot say."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
     @field_validator("*", mode="before")
     @classmethod

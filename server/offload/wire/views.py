@@ -18,9 +18,10 @@ from offload.domain.turn import ActivityKind
 
 
 class View(BaseModel):
-    """Base of all that goes over the wire. Its texts are well-formed, so that every edge can write them as UTF-8."""
+    """Base of all that goes over the wire. Its texts are well-formed, so that every edge can write them as UTF-8. Each is built
+    when it is first used: all of them together would keep the first front waiting."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     @field_validator("*", mode="before")
     @classmethod
