@@ -10,6 +10,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pytest
 
 from offload.hub import run
@@ -69,12 +70,25 @@ class Place:
             except subprocess.TimeoutExpired:
                 front.kill()
                 front.wait()
-        if self.lock.is_held():
+        # A front may have started one more hub than it needed, which is only now on its way to the place.
+        while left := self._processes():
+            if not self.lock.is_held():
+                psutil.wait_procs(left, timeout=0.1)
+                continue
             try:
                 run.stop(self.environ, wait_s=15)
             except Exception:
                 os.kill(self.lock.holder(), signal.SIGKILL)
                 raise
+
+    def _processes(self):
+        """Those that were started for this place, but for the fronts, which have ended."""
+        found = []
+        for process in psutil.process_iter():
+            with suppress(psutil.Error):
+                if process.environ().get("OFFLOAD_STATE_DIR") == str(self.state):
+                    found.append(process)
+        return found
 
 
 def ask(front):

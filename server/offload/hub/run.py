@@ -122,9 +122,12 @@ def stop(environ: Mapping[str, str] = os.environ, wait_s: float = END_S + 5) -> 
     lock = hub_lock(_state(environ))
     if not lock.is_held():
         return False
-    until, told = time.monotonic() + wait_s, False
+    until, told = time.monotonic() + wait_s, 0
     while lock.is_held():
-        told = told or _tell_to_stop(environ, lock)
+        # Another one may have waited for the place, and have it now: a front had started it in vain.
+        holder = lock.holder() or 0
+        if holder != told and _tell_to_stop(environ, lock):
+            told = holder
         if time.monotonic() > until:
             pid = lock.holder()
             raise HubUnavailable(
