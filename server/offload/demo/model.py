@@ -115,7 +115,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
         for delta in _deltas(move, number):
             self._event({**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]})
-            time.sleep(self.server.pace_s)
+            time.sleep(self.server.pace_s)  # the pace of a quick model, so that there is progress to be watched
         _, reason = _message(move, number)
         last = {"index": 0, "delta": {}, "finish_reason": reason}
         self._event({**head, "choices": [last], "usage": usage})

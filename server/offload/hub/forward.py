@@ -114,6 +114,7 @@ class Front:
         """Wait for a hub. The first chunk of the input is read already, because its end must be seen here too."""
         self._look_at_parent()
         if self._up:
+            # Another process has the lock or the socket, and nothing tells when that changes.
             time.sleep(seconds)
             return
         poller = select.poll()

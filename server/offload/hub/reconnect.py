@@ -174,7 +174,7 @@ class HostFront(Front):
                 link = self._link()
                 try:
                     first = self._introduce(link)
-                except BaseException:
+                except BaseException:  # It goes on to whoever handles it; the connection must not stay open for that.
                     link.connection.close()
                     raise
             except Unreachable as error:

@@ -62,7 +62,7 @@ def _take(lock: Lock, path: str) -> bool:
     while not lock.acquire():
         if os.path.exists(path) or time.monotonic() > until:
             return False
-        time.sleep(LOOK_S)
+        time.sleep(LOOK_S)  # waiting in the lock itself could not end when a socket appears, or the time is over
     return True
 
 
@@ -133,7 +133,7 @@ def stop(environ: Mapping[str, str] = os.environ, wait_s: float = END_S + 5) -> 
             raise HubUnavailable(
                 f"the hub, process {pid}, does not end; `kill -9 {pid}` ends it, and its tasks are kept"
             )
-        time.sleep(LOOK_S)
+        time.sleep(LOOK_S)  # whoever waited in the lock itself would hold it for a moment, and a new hub be refused
     return True
 
 

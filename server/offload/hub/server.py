@@ -168,7 +168,9 @@ class Server:
     async def _warm(self) -> None:
         try:
             await asyncio.to_thread(self._services.warm)
-        except Exception:
+        except (
+            Exception
+        ):  # The edge of a task: what is not warm is imported by the front that needs it, which is told then.
             logger.exception("warming failed")
 
     async def _watch(self, group: asyncio.TaskGroup) -> None:

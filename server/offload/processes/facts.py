@@ -83,7 +83,7 @@ def settled(process: Begun, looks: int = 100) -> Mapping[str, str]:
     for _ in range(looks):
         if (known := process.environ()) or process.cmdline():
             return known
-        time.sleep(0.001)
+        time.sleep(0.001)  # the system tells nobody when a process has taken a program's place
     return {}
 
 

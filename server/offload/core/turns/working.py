@@ -126,7 +126,7 @@ class Working:
                     raise
                 finally:
                     await _end_beside(run)
-        except Exception as error:
+        except Exception as error:  # The edge of the turn: whatever goes wrong with a worker is an end of its turn.
             if self.letting_go:  # The worker was told to let go and fell over it; the next hub finds the turn.
                 raise asyncio.CancelledError from error
             if end is None:
